@@ -769,6 +769,11 @@ static void a_measured_cpu_is_throttled(void) {
         CHECK_STRING(flags_of(&w), "");
         CHECK(strstr(text, "\"thermal_throttles\":null,\"stopped_ns\""));
         CHECK(strstr(text, "\"thermal_throttles_reason\":\"no measured CPU"));
+        free(text);
+        text = NULL;
+        w.d.run.no_throttles = "no descriptor";
+        json_of(&w.d, &text);
+        CHECK(strstr(text, "\"thermal_throttles_reason\":\"no descriptor\""));
         disturbance_deinit(&w.d);
 }
 

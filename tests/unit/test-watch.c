@@ -652,6 +652,7 @@ static void files_of_cpus_leave_descriptors_to_others(void) {
                 if (throttles < 0 || counters % 3 != 0 || (clocks != 0 && clocks != n_cpus))
                         CHECK_FAIL("from %d on %d of %d clocks are read, and %d counts", first, clocks, n_cpus,
                                    throttles);
+                CHECK((throttles == 2 * n_cpus) == !watch_disturbance(b.watch)->run.no_throttles);
                 none += throttles == 0 && clocks == 0;
                 all += throttles == 2 * n_cpus && clocks == n_cpus;
                 watch_free(b.watch);

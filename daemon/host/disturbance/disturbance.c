@@ -853,8 +853,10 @@ static void put_throttles_reason(const struct disturbance *d, struct json_writer
         for (size_t i = 0; i < d->n; i++)
                 if (d->seconds[i].throttles < 0) {
                         json_member_string(w, "thermal_throttles_reason",
-                                           "no measured CPU has counts in thermal_throttle in sysfs, which virtual "
-                                           "machines lack");
+                                           d->run.no_throttles
+                                                   ? d->run.no_throttles
+                                                   : "no measured CPU has counts in thermal_throttle in sysfs, which "
+                                                     "virtual machines lack");
                         return;
                 }
 }

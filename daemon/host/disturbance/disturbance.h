@@ -97,6 +97,7 @@ struct disturbance_run {
         enum cpu_time_source source;
         const char *frequency_source;       /* as cpu_frequency_source() */
         const char *no_frequency;           /* why there is none: static; NULL: the machine has none */
+        const char *no_throttles;           /* why those of some CPU are not read: likewise */
         const struct disturbance_cpu *cpus; /* all that are online, ascending; must outlive the object */
         size_t n_cpus;
         size_t n_threads;    /* that are observed one by one; 0: none */

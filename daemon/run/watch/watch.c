@@ -50,6 +50,8 @@
 
 #define NO_DESCRIPTOR_FOR_CLOCKS                                                                                       \
         "the daemon had no descriptor to spare for the clock of each measured CPU: RLIMIT_NOFILE"
+#define NO_DESCRIPTOR_FOR_THROTTLES                                                                                    \
+        "the daemon had no descriptor to spare for the counts of each measured CPU in thermal_throttle: RLIMIT_NOFILE"
 
 struct watched_process {
         pid_t pid;
@@ -85,6 +87,7 @@ struct watch {
         struct packets packets;
         int *ksoftirqd_fds;     /* n_cpus: schedstat of the CPU's thread; -1 */
         int (*throttle_fds)[2]; /* n_cpus: of core and package; -1 */
+        bool throttles_unread;  /* of some measured CPU, as there is no descriptor to spare */
         struct watched_process processes[PROCESSES_MAX];
         size_t n_processes;
         struct watched_thread threads[THREADS_MAX];
@@ -157,14 +160,14 @@ static const char *root_of(const struct watch *w) {
         return w->order.root ? w->order.root : "";
 }
 
-static void open_throttles(const struct watch *w, int cpu, bool measured, int ret[2]) {
+static void open_throttles(struct watch *w, int cpu, int ret[2]) {
         static const char *const of[] = {"core", "package"};
         for (size_t i = 0; i < ELEMENTS(of); i++) {
-                int fd = !measured ? -1
-                                   : open_file(AT_FDCWD,
-                                               "%s/sys/devices/system/cpu/cpu%d/thermal_throttle/%s_throttle_count",
-                                               root_of(w), cpu, of[i]);
-                ret[i] = fd >= 0 && (uint64_t) fd < w->files_max ? fd : util_close(fd);
+                int fd = open_file(AT_FDCWD, "%s/sys/devices/system/cpu/cpu%d/thermal_throttle/%s_throttle_count",
+                                   root_of(w), cpu, of[i]);
+                const bool spare = fd >= 0 && (uint64_t) fd < w->files_max;
+                w->throttles_unread |= fd >= 0 ? !spare : errno == EMFILE || errno == ENFILE;
+                ret[i] = spare ? fd : util_close(fd);
         }
 }
 
@@ -203,7 +206,9 @@ static int list_cpus(struct watch *w) {
                 w->ids[w->n_cpus] = cpu->id;
                 w->frequencies[w->n_cpus] = CPU_FREQUENCY_NONE;
                 w->ksoftirqd_fds[w->n_cpus] = -1;
-                open_throttles(w, cpu->id, measured, w->throttle_fds[w->n_cpus]);
+                w->throttle_fds[w->n_cpus][0] = w->throttle_fds[w->n_cpus][1] = -1;
+                if (measured)
+                        open_throttles(w, cpu->id, w->throttle_fds[w->n_cpus]);
                 w->cpus[w->n_cpus++] = (struct disturbance_cpu){
                         .id = cpu->id,
                         .measured = measured,
@@ -653,6 +658,7 @@ static int prepare(struct watch *w) {
                 .source = w->time.source,
                 .frequency_source = w->frequency_source,
                 .no_frequency = w->frequencies_unread ? NO_DESCRIPTOR_FOR_CLOCKS : NULL,
+                .no_throttles = w->throttles_unread ? NO_DESCRIPTOR_FOR_THROTTLES : NULL,
                 .cpus = w->cpus,
                 .n_cpus = w->n_cpus,
                 .n_threads = w->n_threads,
