@@ -71,6 +71,7 @@ MEASURED = {
     "probes/*/*/others/*/cost_ns, probes/*/*/others/*/cpu, probes/*/*/others/*/cpu_share, "
     "probes/*/*/others/*/*/rounds": "the agents measure them; quartiles and changes are checked by them",
     "probes/*/*/others_left_out": "the agents know what they had no time for",
+    "probes/changes/*/usual": "the daemon knows what its earlier runs found; the flag is checked by it",
 }
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
@@ -556,7 +557,10 @@ def check_probes(where, run, others):
     stated, first = run["probes"], None
     if stated is None:
         return
-    for found in verdicts_of(stated, others):
+    habits = {change.get("usual", False) for change in stated["changes"]}  # without one: of an earlier version
+    left = ({name: one[name] for name in one if not name.startswith("usual")} for one in stated["changes"])
+    stated = stated | {"changes": list(left)}
+    for found in verdicts_of(run["probes"], others):
         try:
             same(where, {name: stated[name] for name in found}, found)
             break
@@ -564,8 +568,11 @@ def check_probes(where, run, others):
             first = first or difference
     else:
         raise first
-    if run["state"] == "done" and bool(stated["changes"]) != ("machine_state_changed" in run["flags"]):
-        fault(f"{where}/changes", "a change, and the flag machine_state_changed, are there together or not at all")
+    for habit, flag in {False: "machine_state_changed", None: "machine_state_unknown"}.items():
+        if run["state"] == "done" and (habit in habits) != (flag in run["flags"]):
+            fault(
+                f"{where}/changes", f"a change that is not usual, and its flag {flag}, are there together or not"
+            )
 
 
 def check_latencies(where, result, counts, sum_ns):

@@ -3,11 +3,13 @@
 (daemon/result/probes.h, which has the sources)."""
 
 import functools
+import itertools
 import math
 
 # The first of a run's ends stands first.
 ROLES = ("sender", "receiver", "initiator", "responder", "server", "client")
-ROUNDS, LEVEL, SHARE_TOLERANCE = 15, 0.001, 0.15
+ROUNDS, LEVEL, SHARE_TOLERANCE, SHARE_ALONE = 15, 0.001, 0.15, 0.8
+BY_CHANCE = 0.035  # of all series of two sittings together
 # Operations of a round, and how far from 1 a ratio has to be.
 KINDS = {"getpid_ns": (2000, 0.08), "memcpy_64k_ns": (40, 0.12), "hand_over_ns": (1000, 0.30), "wake_up_ns": (10, 0.50)}
 
@@ -64,11 +66,11 @@ def p_of(x, y):
     return 2 * min(sum(ways[: observed + 1]), sum(ways[observed:])) / sum(ways)
 
 
-def ratio_of(earlier, later, tolerance):
+def ratio_of(earlier, later, tolerance, level=LEVEL):
     """The ratio of the later rounds to the earlier ones; None: they are alike."""
     x, y = ([math.log(value) for value in rounds] for rounds in (later, earlier))
     shift = sorted(one - other for one in x for other in y)[len(x) * len(y) // 2]
-    return math.exp(shift) if abs(shift) > math.log1p(tolerance) and p_of(x, y) < LEVEL else None
+    return math.exp(shift) if abs(shift) > math.log1p(tolerance) and p_of(x, y) < level else None
 
 
 def pairs_of(earlier, later):
@@ -84,17 +86,26 @@ def compared_of(earlier, later):
     return list(dict.fromkeys(b["cpu"] for _, _, _, b in pairs_of(earlier, later)))
 
 
-def changes_of(earlier, later, since):
-    """The changes between two sittings on the same CPUs of threads 0."""
+def level_of(earlier, later):
+    """Of each series, as a run of many threads has many."""
+    n = sum(bool(a[kind] and b[kind]) for _, _, a, b in pairs_of(earlier, later) for kind in KINDS)
+    return min(LEVEL, BY_CHANCE / max(n, 1))
+
+
+def changes_of(earlier, later, since, old):
+    """The changes between two sittings on the same CPUs of threads 0. An old version had one level for each series, and
+    judged the share of a CPU that others had a part of both times."""
     found = []
+    level, alone = (LEVEL, 0) if old else (level_of(earlier, later), SHARE_ALONE)
     for role, thread, a, b in pairs_of(earlier, later):
         ratios = {
-            kind: ratio_of(a[kind]["rounds"], b[kind]["rounds"], tolerance)
+            kind: ratio_of(a[kind]["rounds"], b[kind]["rounds"], tolerance, level)
             for kind, (_, tolerance) in KINDS.items()
             if a[kind] and b[kind]
         }
-        if abs(b["cpu_share"] - a["cpu_share"]) > SHARE_TOLERANCE:
-            ratios["cpu_share"] = b["cpu_share"] / max(a["cpu_share"], 1e-3)
+        shares = [end["cpu_share"] for end in (a, b)]
+        if abs(shares[1] - shares[0]) > SHARE_TOLERANCE and max(shares) > alone:
+            ratios["cpu_share"] = shares[1] / max(shares[0], 1e-3)
         found += [
             {"since": since, "role": role, "thread": thread, "cpu": b["cpu"], "figure": figure, "ratio": ratio}
             for figure, ratio in ratios.items()
@@ -106,18 +117,19 @@ def changes_of(earlier, later, since):
 def verdicts_of(probes, others):
     """What `probes` may have beside the rounds: with the changes since each of the others (those of the experiment's
     done runs, in their order), and with none. The daemon holds a run against the first that was done by then; which one
-    that was is not in a bundle."""
+    that was is not in a bundle. A change without `usual` may be of an old version."""
     before, after = (sitting_of(probes[time]) for time in ("before", "after"))
     cpus = cpus_of(before)
     compared = cpus is not None and cpus == cpus_of(after)
-    own = changes_of(before, after, "before") if compared else []
     within = compared_of(before, after) if compared else []
     same = [one for one in others if cpus is not None and one["cpus"] == cpus]
     same.sort(key=lambda one: one.get("cpus_compared", {}).get("before") != within)
     stated = {"before": before, "after": after, "cpus": cpus, "compared": compared}
     first, *rest = (one["before"] for one in same) if same else (None,)
-    for reference in (first, None, *rest):
-        changes = own + (changes_of(reference, before, "first_run") if reference else [])
+    may_be_old = any("usual" not in change for change in probes["changes"])
+    for old, reference in itertools.product((False, True)[: 1 + may_be_old], (first, None, *rest)):
+        changes = changes_of(before, after, "before", old) if compared else []
+        changes += changes_of(reference, before, "first_run", old) if reference else []
         since = compared_of(reference, before) if reference else []
         if "cpus_compared" in probes:
             yield stated | {"cpus_compared": {"before": within, "first_run": since}, "changes": changes}

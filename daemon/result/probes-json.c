@@ -84,19 +84,32 @@ static void put_end(struct json_writer *w, const struct run_probes *p, const str
         json_object_end(w);
 }
 
+static void put_change(struct json_writer *w, const struct run_probes *p, const struct probe_change *c,
+                       const char *since) {
+        json_object_begin(w);
+        json_member_string(w, "since", since);
+        json_member_string(w, "role", p->roles[c->end]);
+        json_member_u64(w, "thread", c->thread);
+        json_member_u64(w, "cpu", c->cpu);
+        json_member_string(w, "figure", c->what == PROBE_SHARE ? "cpu_share" : probe_terms[c->what].name);
+        json_member_double(w, "ratio", c->ratio);
+        if (c->habit == PROBE_UNKNOWN) {
+                char why[96];
+                (void) snprintf(why, sizeof(why), "%zu earlier sittings on these CPUs are known, and %u are needed",
+                                c->known, PROBE_PAST_LEAST);
+                json_member_unknown(w, "usual", why);
+        } else {
+                json_member_bool(w, "usual", c->habit == PROBE_USUAL);
+        }
+        json_object_end(w);
+}
+
 static void put_changes(struct json_writer *w, const struct run_probes *p, const struct probe_verdict *v) {
         json_member_array(w, "changes");
-        for (size_t i = 0; i < v->n; i++) {
-                const struct probe_change *c = &v->changes[i];
-                json_object_begin(w);
-                json_member_string(w, "since", i < v->n_within ? "before" : "first_run");
-                json_member_string(w, "role", p->roles[c->end]);
-                json_member_u64(w, "thread", c->thread);
-                json_member_u64(w, "cpu", c->cpu);
-                json_member_string(w, "figure", c->what == PROBE_SHARE ? "cpu_share" : probe_terms[c->what].name);
-                json_member_double(w, "ratio", c->ratio);
-                json_object_end(w);
-        }
+        for (size_t i = v->n_since; i < v->n; i++)
+                put_change(w, p, &v->changes[i], "before");
+        for (size_t i = 0; i < v->n_since; i++)
+                put_change(w, p, &v->changes[i], "first_run");
         json_array_end(w);
 }
 

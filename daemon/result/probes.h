@@ -8,21 +8,25 @@
  * Two series of one operation on the same CPUs are of two states of the machine when both hold:
  *
  *      - the exact rank-sum test of their rounds (analysis/statistics/rank.h), which compares a series with its own
- *        scatter, has a two-sided p below PROBE_LEVEL;
+ *        scatter, has a two-sided p below PROBE_LEVEL, and of many series below its part of PROBE_BY_CHANCE, so that
+ *        two sittings of 64 CPUs are no more often called unlike by chance than those of two;
  *      - the ratio between them (Hodges and Lehmann, on logarithms) is further from 1 than the operation's tolerance
  *        (schema/measure/probe.c): neighbouring rounds are alike, so the test alone reports changes that do not matter.
  *
  * Beside them stands the share of the time for which the probing thread had its CPU: another program there lengthens
  * few rounds, by its whole slices, and leaves their median as it was. A difference of more than PROBE_SHARE_TOLERANCE
- * is a change, too.
+ * is a change, too, where the thread had more than PROBE_SHARE_ALONE in one of the two: of a CPU that is shared in
+ * both, the share depends on how many slices fall into some tens of milliseconds.
  *
  * That is judged for the CPU of each thread that took a probe both times; CPUs that the run measured and of which one
  * is missing are listed as not probed. A run is held against the experiment's first run on the same CPUs. Where no
  * earlier run probed the same CPUs of further threads, too, that is the first one with the same CPUs of threads 0, and
  * of the others those are compared that both have.
  *
- * The tolerances are those at which at most 2 of 100 undisturbed runs are called changed; docs/reading-the-figures.md
- * has the counts.
+ * The tolerances are those at which at most 2 of 100 undisturbed runs are called changed where the machine cannot have
+ * changed; docs/reading-the-figures.md has the counts. A machine that goes from one state to another and back again and
+ * again makes changes that are usual (struct probe_past): they are listed, and alone they give no flag. Whether a
+ * change is usual is not known at first: then it gives a flag of its own.
  */
 
 #include "schema/measure/probe.h"
@@ -35,7 +39,10 @@
 struct json_writer;
 
 #define PROBE_LEVEL 0.001
+#define PROBE_BY_CHANCE 0.035 /* of all series of two sittings together; the tolerances leave half of it */
 #define PROBE_SHARE_TOLERANCE 0.15
+#define PROBE_SHARE_ALONE 0.8
+#define PROBE_SHARE_LEAST 1e-3 /* of which a ratio is taken */
 
 /* The probe of one thread. */
 struct probe_end {
@@ -73,11 +80,16 @@ const struct probe_end *probe_sitting_of(const struct probe_sitting *s, unsigned
 bool probe_sitting_comparable(const struct probe_sitting *a, const struct probe_sitting *b);
 
 enum { PROBE_SHARE = PROBE_KIND_COUNT, PROBE_WHATS };
+
+/* Whether the machine makes such changes of itself: struct probe_past. */
+enum probe_habit { PROBE_UNUSUAL, PROBE_USUAL, PROBE_UNKNOWN };
 struct probe_change {
         enum end end;
         uint32_t thread, cpu;
         int what;     /* enum probe_kind or PROBE_SHARE */
         double ratio; /* of the later over the earlier one */
+        enum probe_habit habit;
+        size_t known; /* by so many earlier sittings */
 };
 #define PROBE_CHANGES_MAX ((size_t) END_COUNT * (1 + PROBE_OTHERS_MAX) * PROBE_WHATS)
 
@@ -101,10 +113,50 @@ struct probe_reference {
         struct probe_sitting before; /* its probe */
 };
 
-/* The run's "probes" object (malloc()ed), and whether the machine's state has changed: between its two probes, or
- * since the reference. reference may be NULL. 0; -ENOMEM; -EINVAL. */
-int run_probes_judge(const struct run_probes *p, const struct probe_reference *reference, char **ret_json,
-                     bool *ret_changed);
+/*
+ * What the probes of earlier runs found, since the daemon started: whether a change of the machine's state is one that
+ * this machine makes again and again of itself. A guest whose neighbours come and go has a getpid() of 157 and of 230
+ * ns within seconds; each two probes of it differ, and a flag for that would be on every run and tell none apart.
+ *
+ * A change is usual when the latest PROBE_PAST_SITTINGS on the same CPUs have gone at least the middle half of the same
+ * way (on logarithms) there and back: those before runs, or those after them. The two are apart, as a machine that each
+ * run leaves in another state than it found, by its heat, say, would go there and back with each run. A change that
+ * stays is never usual: nothing has come back from it. Neither is one of a CPU's share: that is no state of the machine
+ * but another program's work.
+ *
+ * Where they have not, it is unusual if they are PROBE_PAST_LEAST or more, and else not known: a machine that has
+ * another state in a share p of its sittings is in it for the first time after N others in 2p(1 - p)^N of its runs, of
+ * which each has two, so in at most 2 / (e (N + 1)). For 2 of 100, whatever p is, N has to be 36. Owned by the
+ * scheduler.
+ */
+#define PROBE_PAST_LEAST 36u
+#define PROBE_PAST_SITTINGS 64u /* what has not been seen for longer is not usual */
+#define PROBE_PAST_VALUES 8192u /* 63 sittings of all threads that take a probe */
+
+/* A figure of one sitting on one CPU: the logarithm of the median of its rounds. */
+struct probe_value {
+        uint8_t what;  /* enum probe_kind */
+        uint8_t time;  /* PROBE_BEFORE or PROBE_AFTER its run */
+        uint32_t cpu;  /* of the thread that took it */
+        int64_t other; /* the CPU of the other end; -1: it is of one CPU alone */
+        double value;
+};
+
+struct probe_past {
+        struct probe_value values[PROBE_PAST_VALUES]; /* a ring */
+        size_t n;                                     /* how many there have been */
+};
+
+/* What changed between the two probes of a run, or since the reference. */
+struct probe_flags {
+        bool changed; /* otherwise than the machine usually does */
+        bool unknown; /* of some change it is not known */
+};
+
+/* The run's "probes" object (malloc()ed), and its flags. reference may be NULL. The run's sittings are added to the
+ * past; where that is NULL, each change is unusual. 0; -ENOMEM; -EINVAL. */
+int run_probes_judge(const struct run_probes *p, const struct probe_reference *reference, struct probe_past *past,
+                     char **ret_json, struct probe_flags *ret_flags);
 
 /* The "before" of such an object. 0; -EBADMSG; -ENOMEM. */
 int probe_sitting_parse(const char *probes_json, struct probe_sitting *ret);

@@ -95,6 +95,7 @@ struct scheduler {
         struct deciding deciding;
         unsigned tidy_steps; /* before the next look at the queue */
         struct current c;
+        struct probe_past past; /* of all runs */
         struct sample_record batch[BATCH_MAX];
         size_t n_batch;
         sd_event_source *look, *flush, *retry, *settle;
@@ -323,19 +324,21 @@ static int put_differences(struct scheduler *s, struct json_writer *flags) {
 }
 
 static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after, char **ret) {
-        bool changed = false;
+        struct probe_flags probes = {0};
         struct probe_reference reference = {0};
         int e = v->probes ? find_reference(s, v->probes, &reference) : 0;
         if (e == 0 && v->probes)
-                e = run_probes_judge(v->probes, &reference, &s->c.probes_json, &changed);
+                e = run_probes_judge(v->probes, &reference, &s->past, &s->c.probes_json, &probes);
         if (e < 0)
                 return e;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_array_begin(&w);
         for (size_t i = 0; i < v->n_flags; i++)
                 json_put_string(&w, v->flags[i]);
-        if (changed)
+        if (probes.changed)
                 json_put_string(&w, "machine_state_changed");
+        if (probes.unknown)
+                json_put_string(&w, "machine_state_unknown");
         if (s->c.before && after)
                 environment_flags(s->c.before, after, &s->c.placement,
                                   &(struct flags_found){.flags = v->flags,

@@ -42,6 +42,15 @@ def check_taken(end, name):
     assert taken or re.search("CPU|in time", end[f"{name}_reason"]), (name, end)
 
 
+def check_flags(run):
+    """A change that is usual gives none, and one of which that is not known one of its own, with the reason."""
+    found = {change["usual"] for change in run["probes"]["changes"]}
+    assert ("machine_state_changed" in run["flags"]) == (False in found)
+    assert ("machine_state_unknown" in run["flags"]) == (None in found)
+    for change in run["probes"]["changes"]:
+        assert (change["usual"] is None) == ("36 are needed" in change.get("usual_reason", ""))
+
+
 def changes_since(run, since):
     return [change for change in run["probes"]["changes"] if change["since"] == since]
 
@@ -72,7 +81,7 @@ def test_a_run_has_its_probes(unix, more):
             for name in SHARED:
                 assert other[name] is None and other[f"{name}_reason"]
                 check_taken(one, name)
-        assert ("machine_state_changed" in run["flags"]) == bool(probes["changes"])
+        check_flags(run)
     assert taken > 0, "others had the CPUs in each of the four sittings"
     assert first["probes"]["first_run_id"] is None and first["probes"]["first_run_id_reason"]
     assert second["probes"]["first_run_id"] == first["id"]
@@ -133,7 +142,7 @@ def test_further_threads_have_their_probes(unix):
         assert measured >= taken == set(probes["cpus_compared"]["before"])
         assert sorted(measured - taken) == sorted(probes["cpus_unprobed"])
         assert all(change["cpu"] in taken and change["thread"] < 3 for change in probes["changes"])
-        assert ("machine_state_changed" in run["flags"]) == bool(probes["changes"])
+        check_flags(run)
     assert first["probes"]["cpus_compared"]["first_run"] == []
     assert second["probes"]["cpus_compared"]["first_run"] and second["probes"]["first_run_id"] == first["id"]
 

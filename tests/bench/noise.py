@@ -39,7 +39,14 @@ RUNS_TO_JUDGE = 20  # of one combination: one that has no flag is still 95 of 10
 POINTS = 0.02  # between the run's figure and the disturber's own, in nineteen of twenty seconds
 QUIET = "none"
 NOISY = "noisy:"
-DOUBTS = (NOISY, "environment-changed:", "machine_state_changed", "not_observed", "no_steady_state")
+DOUBTS = (
+    NOISY,
+    "environment-changed:",
+    "machine_state_changed",
+    "machine_state_unknown",
+    "not_observed",
+    "no_steady_state",
+)
 WARMUP = 0.5
 TRANSPORTS = ["tcp", "pipe", "unix-stream", "shm-posix"]
 WORKLOADS = {

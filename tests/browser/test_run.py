@@ -119,14 +119,18 @@ BEFORE = {"sender": SITTING["sender"] | {"others": OTHERS, "others_left_out": 0}
 BEFORE["receiver"] = SITTING["receiver"] | {"others": []} | LEFT
 AFTER = BEFORE | {"sender": BEFORE["sender"] | {"others": OTHERS[:1]} | LEFT}
 CHANGES = [{"since": "before", "role": "sender", "thread": 1, "cpu": 7, "figure": "getpid_ns", "ratio": 1.5}]
+FEW = {"usual": None, "usual_reason": "7 earlier sittings on these CPUs are known, and 36 are needed"}
+HABITS = [{"ratio": 2}, {"ratio": 3} | FEW, {"ratio": 4, "usual": True}, {"ratio": 5, "usual": False}]
+KNOWN = [CHANGES[0] | habit for habit in HABITS]
 SLOWER = PROBES | {"before": BEFORE, "after": AFTER, "changes": CHANGES}
+RESTLESS = run(79, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": SLOWER | {"changes": KNOWN}}
 MANY = run(78, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": SLOWER}
 
 
 @pytest.fixture
 def show(driver, unopened):
     """Opens that experiment, and the details of one of its runs."""
-    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE, PROBED, OLDER, ELSEWHERE, MANY]
+    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE, PROBED, OLDER, ELSEWHERE, MANY, RESTLESS]
     answers = Answers(driver, {}, **experiment(GIVEN, runs=runs), **{f"/runs/{run['id']}": run for run in runs})
 
     def open_run(identity):
@@ -237,6 +241,16 @@ def test_probes_of_further_threads_are_folded(show):
     ]
     assert violations(page) == []
     assert not show(76).all("#run-other-probes")  # of a version that had none
+
+
+def test_changes_that_are_usual_or_not_known_are_apart(show):
+    """One of an earlier version, which did not judge that, counts as not usual."""
+    body = show(79).text("#run-body")
+    what = "getpid_ns of sender, thread 1 on CPU 7,"
+    unusual = f"The machine’s state changed: {what} × 2.000 during the run; {what} × 5.000 during the run."
+    unknown = f"{what} × 3.000 during the run. Whether it does so of itself is not known: {FEW['usual_reason']}."
+    assert unusual in body and unknown in body
+    assert f"The machine’s state changed as it does of itself again and again: {what} × 4.000 during the run." in body
 
 
 def test_a_machine_that_was_not_compared_is_not_shown_as_unchanged(show):

@@ -4,12 +4,15 @@
  * Whether the machine was the same. tests/unit/data/probes/quiet.json has probes in pairs, a line each, between which
  * the machine cannot have changed: the even and the odd rounds of one probe with twice as many, taken by threads of
  * real-time priority, which no other program displaces, on a guest with two CPUs whose host moves them among its own.
+ * overloaded.json has the probes before and after 36 runs, a line each, of six experiments in their order, on another
+ * guest with two CPUs, on which other programs wanted more than both all the time.
  */
 
 #include "daemon/result/probes.h"
 
 #include "check.h"
 #include "schema/json/json.h"
+#include "schema/random.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -21,19 +24,19 @@
 static struct probe_sitting recorded[RECORDED_MAX];
 static size_t n_recorded;
 
-static bool read_recorded(void) {
+static bool read_recorded(const char *name, struct probe_sitting ret[RECORDED_MAX], size_t *n) {
         char path[512];
         _cleanup_free_ char *line = NULL;
         size_t room = 0;
         const char *root = getenv("IPCLAB_SOURCE_ROOT");
-        (void) snprintf(path, sizeof path, "%s/tests/unit/data/probes/quiet.json", root ? root : ".");
+        (void) snprintf(path, sizeof path, "%s/tests/unit/data/probes/%s.json", root ? root : ".", name);
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         if (!f)
                 return false;
-        while (getline(&line, &room, f) > 0 && n_recorded < RECORDED_MAX)
-                if (probe_sitting_parse(line, &recorded[n_recorded++]) < 0)
+        while (getline(&line, &room, f) > 0 && *n < RECORDED_MAX)
+                if (probe_sitting_parse(line, &ret[(*n)++]) < 0)
                         return false;
-        return n_recorded >= 100 && n_recorded % 2 == 0;
+        return *n > 0 && *n % 2 == 0;
 }
 
 /* A copy, in which each of the figures named takes so much longer. */
@@ -46,14 +49,21 @@ static struct probe_sitting scaled(const struct probe_sitting *s, unsigned kinds
         return made;
 }
 
-/* The verdict on a run that had these two, in an experiment whose first run had the other; -1: none was possible. */
+/* The verdict on a run that had these two, in an experiment whose first run had the other (NULL: it is the first), by a
+ * daemon that has seen the past: 1: changed; UNKNOWN; both; -1: none was possible. */
+#define UNKNOWN 2
+static int judge_after(struct probe_past *past, const struct probe_sitting *before, const struct probe_sitting *after,
+                       const struct probe_sitting *first) {
+        const struct run_probes p = {.roles = {"sender", "receiver"}, .at = {*before, *after}};
+        const struct probe_reference reference = {.run_id = first ? 7 : 0, .before = first ? *first : *before};
+        _cleanup_free_ char *text = NULL;
+        struct probe_flags flags = {0};
+        return run_probes_judge(&p, &reference, past, &text, &flags) < 0 ? -1 : flags.changed + UNKNOWN * flags.unknown;
+}
+
 static int judge(const struct probe_sitting *before, const struct probe_sitting *after,
                  const struct probe_sitting *first) {
-        const struct run_probes p = {.roles = {"sender", "receiver"}, .at = {*before, *after}};
-        const struct probe_reference reference = {.run_id = 7, .before = *first};
-        _cleanup_free_ char *text = NULL;
-        bool changed = false;
-        return run_probes_judge(&p, &reference, &text, &changed) < 0 ? -1 : changed;
+        return judge_after(NULL, before, after, first);
 }
 
 static void quiet_runs_are_not_flagged(void) {
@@ -84,6 +94,61 @@ static void another_frequency_is_flagged(void) {
         CHECK(missed * 100 <= 3 * n_recorded / 2);
 }
 
+/* The recorded pairs in their order are a machine that goes from one state to another and back: of two probes some
+ * seconds apart every other two differ. Two of them are a run. The first CPU's own figures take `by` times as long from
+ * run `from` on. How many runs are flagged before that, of the early ones and of the late, and from then on; and of how
+ * many it is not known. */
+#define EARLY_RUNS (PROBE_PAST_LEAST / PROBE_TIMES)
+struct flagged {
+        size_t early, late, slower, unknown, failed;
+};
+static struct flagged count_restless(struct probe_past *past, const struct probe_sitting *first, size_t from,
+                                     double by) {
+        const unsigned own = 1u << PROBE_GETPID | 1u << PROBE_MEMCPY;
+        struct flagged f = {0};
+        for (size_t i = 0, run = 0; i + 3 < n_recorded; i += 4, run++) {
+                const struct probe_sitting before = scaled(&recorded[i], own, run < from ? 1 : by),
+                                           after = scaled(&recorded[i + 2], own, run < from ? 1 : by);
+                const int verdict = judge_after(past, &before, &after, first);
+                f.failed += verdict < 0;
+                f.unknown += (verdict & UNKNOWN) > 0;
+                *(run >= from ? &f.slower : run < EARLY_RUNS ? &f.early : &f.late) += verdict & 1;
+        }
+        return f;
+}
+
+/* What such a machine does of itself is no change of it, once it has been seen. Four of the late runs were beside
+ * other programs: a copy took twice as long, a wake-up six times, or the CPU was away for a sixth of a probe. */
+static void a_restless_machine_is_known(void) {
+        struct probe_past *past = calloc(1, sizeof(*past));
+        const size_t late = n_recorded / 4 - EARLY_RUNS;
+        CHECK(past);
+        const struct flagged without = count_restless(NULL, NULL, SIZE_MAX, 1);
+        const struct flagged with = count_restless(past, NULL, SIZE_MAX, 1);
+        free(past);
+        printf("a restless machine: %zu of the first %u runs and %zu of the other %zu are flagged, %zu and %zu without "
+               "a past; of %zu it is not known\n",
+               with.early, EARLY_RUNS, with.late, late, without.early, without.late, with.unknown);
+        CHECK_UINT(without.failed + with.failed, 0);
+        CHECK(without.late * 2 >= late);
+        CHECK_UINT(without.unknown, 0);
+        CHECK(with.early <= 1 && with.late <= 4 && with.unknown > 0 && with.unknown <= EARLY_RUNS);
+}
+
+/* Its CPUs become slower by a quarter for good. */
+static void a_slower_restless_machine_is_flagged(void) {
+        struct probe_past *past = calloc(1, sizeof(*past));
+        const size_t from = 40, runs = n_recorded / 4 - from;
+        struct probe_sitting first = recorded[0];
+        CHECK(past);
+        first.ends[0].absences[PROBE_HAND_OVER] = PROBE_LATE; /* it is another for a hundred probes */
+        const struct flagged f = count_restless(past, &first, from, 1.25);
+        free(past);
+        printf("a restless machine that is a quarter slower: %zu of %zu runs are flagged\n", f.slower, runs);
+        CHECK_UINT(f.failed, 0);
+        CHECK(f.slower * 4 >= 3 * runs);
+}
+
 /* Each operation changes alone, by half its tolerance and by twice that. */
 static void each_has_its_tolerance(void) {
         const struct probe_sitting *s = &recorded[0];
@@ -100,6 +165,94 @@ static void each_has_its_tolerance(void) {
                 CHECK_INT(changes[0].end, END_FIRST);
                 CHECK(fabs(changes[0].ratio - (1 + 2 * probe_terms[kind].tolerance)) < 1e-9);
         }
+}
+
+/* A machine of which some part of the sittings have another state, chosen by chance, whichever part that is: from its
+ * first run on, and with a first run that the others are held against. */
+static void a_rare_state_is_no_change(void) {
+        static const double parts[] = {0.002, 0.01, 0.03, 0.1, 0.3, 0.5};
+        const unsigned own = 1u << PROBE_GETPID | 1u << PROBE_MEMCPY;
+        const struct probe_sitting states[] = {recorded[0], scaled(&recorded[0], own, 1.4)};
+        const size_t machines = 40, runs = 60, of_experiment = 6;
+        struct probe_past *past = calloc(1, sizeof(*past));
+        struct random random;
+        random_init(&random, 20261130);
+        for (size_t k = 0; past && k < ELEMENTS(parts); k++) {
+                size_t changed = 0, unknown = 0;
+                for (size_t run = 0, first = 0; run < machines * runs; run++) {
+                        const size_t before = random_unit(&random) < parts[k], after = random_unit(&random) < parts[k];
+                        if (run % runs == 0)
+                                past->n = 0;
+                        if (run % of_experiment == 0)
+                                first = before;
+                        const int verdict = judge_after(past, &states[before], &states[after], &states[first]);
+                        changed += verdict & 1;
+                        unknown += (verdict & UNKNOWN) > 0;
+                }
+                printf("of %zu runs with another state in %g of their sittings %zu are flagged; of %zu it is not "
+                       "known\n",
+                       machines * runs, parts[k], changed, unknown);
+                CHECK(changed * 100 <= 2 * machines * runs);
+        }
+        CHECK(past);
+        free(past);
+}
+
+/* Another program's work on a CPU is no habit of the machine, however often it comes and goes. */
+static void a_cpu_that_is_taken_again_and_again(void) {
+        struct probe_past *past = calloc(1, sizeof(*past));
+        struct probe_sitting taken = recorded[0];
+        taken.ends[0].cpu_share = recorded[0].ends[0].cpu_share / 2;
+        CHECK(past);
+        for (size_t i = 0; past && i < 40; i++)
+                CHECK_INT(judge_after(past, &recorded[0], &taken, &recorded[0]), 1);
+        free(past);
+}
+
+/* A machine that each run heats, so that it is slower after it, and that has cooled down before the next: no matter how
+ * often, the run does that, and not the machine of itself. */
+static void what_each_run_does_is_a_change(void) {
+        struct probe_past *past = calloc(1, sizeof(*past));
+        const struct probe_sitting hot = scaled(&recorded[0], 1u << PROBE_GETPID | 1u << PROBE_MEMCPY, 1.25);
+        CHECK(past);
+        for (size_t i = 0; past && i < 40; i++)
+                CHECK_INT(judge_after(past, &recorded[0], &hot, &recorded[0]),
+                          PROBE_TIMES * i + 1 < PROBE_PAST_LEAST ? UNKNOWN : 1);
+        free(past);
+}
+
+/* On a machine that stays as it is, one that becomes slower for good is flagged in each run from then on; an excursion
+ * and the way back are, too. */
+static void a_change_that_stays_is_flagged(void) {
+        struct probe_past *past = calloc(1, sizeof(*past));
+        const unsigned own = 1u << PROBE_GETPID | 1u << PROBE_MEMCPY;
+        const struct probe_sitting *one = &recorded[0], *other = &recorded[1];
+        const struct probe_sitting slow = scaled(one, own, 1.25), slow_too = scaled(other, own, 1.25);
+        for (size_t i = 0; i < 40; i++)
+                CHECK_INT(judge_after(past, one, other, one), 0);
+        CHECK_INT(judge_after(past, other, &slow, one), 1);
+        for (size_t i = 0; i < 200; i++)
+                CHECK_INT(judge_after(past, &slow_too, &slow, one), 1);
+        CHECK_INT(judge_after(past, &slow, one, one), 1);
+        free(past);
+}
+
+/* Of other CPUs, or of another pair of them, nothing is known by it. */
+static void a_past_is_of_its_cpus(void) {
+        struct probe_past *past = calloc(1, sizeof(*past));
+        const struct probe_sitting slow = scaled(&recorded[0], ~0u, 2);
+        struct probe_sitting moved = recorded[0], moved_slow = slow;
+        for (size_t i = 0; i < 4; i++)
+                (void) (i % 2 == 0 ? judge_after(past, &recorded[0], &slow, &recorded[0])
+                                   : judge_after(past, &slow, &recorded[0], &recorded[0]));
+        CHECK_INT(judge_after(past, &recorded[0], &slow, &recorded[0]), 0);
+        moved.ends[1].cpu = moved_slow.ends[1].cpu = 7;
+        CHECK_INT(judge_after(past, &moved, &moved_slow, &moved), UNKNOWN);
+        moved.ends[1].cpu = moved_slow.ends[1].cpu = 8;
+        for (int kind = 0; kind < PROBE_OWN_KINDS; kind++)
+                moved_slow.ends[1].absences[kind] = PROBE_STARVED;
+        CHECK_INT(judge_after(past, &moved, &moved_slow, &moved), UNKNOWN); /* the pair's alone */
+        free(past);
 }
 
 /* Scatter that is as wide as the shift: as many rounds of both states in each. */
@@ -124,6 +277,38 @@ static void a_cpu_that_is_shared(void) {
         CHECK_INT(probe_sitting_compare(&recorded[0], &shared, changes, &n), 0);
         CHECK_UINT(n, 1);
         CHECK(changes[0].what == PROBE_SHARE && changes[0].end == END_SECOND && changes[0].ratio < 0.7);
+        /* shared both times: how many slices of others fall into a probe is chance */
+        struct probe_sitting less = shared;
+        less.ends[1].cpu_share = shared.ends[1].cpu_share / 2;
+        CHECK_INT(probe_sitting_compare(&shared, &less, changes, &n), 0);
+        CHECK_UINT(n, 0);
+}
+
+/* Other programs had a part of both CPUs before, in and after each run. Six runs are flagged, of which a probe met a
+ * moment without them. */
+static void an_overloaded_machine_is_no_change(void) {
+        struct probe_sitting *taken = calloc(RECORDED_MAX, sizeof(*taken));
+        struct probe_past *past = calloc(1, sizeof(*past));
+        const size_t of_experiment = 12;
+        size_t n = 0, flagged = 0, unknown = 0, shares = 0;
+        CHECK(taken && past && read_recorded("overloaded", taken, &n) && n == 72);
+        for (size_t i = 0; past && i + 1 < n; i += PROBE_TIMES) {
+                const struct probe_sitting *before = &taken[i], *after = &taken[i + 1],
+                                           *first = &taken[i / of_experiment * of_experiment];
+                const int verdict = judge_after(past, before, after, first == before ? NULL : first);
+                CHECK(verdict >= 0);
+                flagged += verdict & 1;
+                unknown += (verdict & UNKNOWN) > 0;
+                for (int end = 0; end < END_COUNT; end++)
+                        shares +=
+                                fabs(after->ends[end].cpu_share - before->ends[end].cpu_share) > PROBE_SHARE_TOLERANCE;
+        }
+        printf("an overloaded machine: %zu of %zu runs are flagged, of %zu it is not known; %zu of %zu shares differ\n",
+               flagged, n / PROBE_TIMES, unknown, shares, n);
+        CHECK(flagged <= 6 && unknown <= 1);
+        CHECK(shares * 2 >= n);
+        free(past);
+        free(taken);
 }
 
 static void unlike_cpus_are_not_compared(void) {
@@ -204,6 +389,30 @@ static void a_further_thread_is_judged(void) {
         CHECK(quiet * 100 <= 2 * n && missed * 100 <= 2 * 2 * n);
 }
 
+/* The most threads, on CPUs with two states of which three rounds of ten have the slower one: nothing changes. A
+ * machine of 64 such CPUs is flagged no more often than one of two. */
+static void many_cpus_are_no_change(void) {
+        struct random random;
+        size_t flagged = 0;
+        const size_t runs = 600;
+        random_init(&random, 20261129);
+        for (size_t run = 0; run < runs; run++) {
+                struct probe_sitting at[PROBE_TIMES] = {wide(0, PROBE_OTHERS_MAX), wide(0, PROBE_OTHERS_MAX)};
+                struct probe_change changes[PROBE_CHANGES_MAX];
+                size_t n = 99;
+                for (size_t time = 0; time < PROBE_TIMES; time++)
+                        for (unsigned end = 0; end < END_COUNT; end++)
+                                for (uint32_t i = 0; i < PROBE_OTHERS_MAX; i++)
+                                        for (size_t k = 0; k < PROBE_OWN_KINDS * PROBE_ROUNDS; k++)
+                                                at[time].others[end][i].rounds[k / PROBE_ROUNDS][k % PROBE_ROUNDS] =
+                                                        (random_unit(&random) < 0.7 ? 157 : 230) + random_unit(&random);
+                CHECK_INT(probe_sitting_compare(&at[PROBE_BEFORE], &at[PROBE_AFTER], changes, &n), 0);
+                flagged += n > 0;
+        }
+        printf("%zu of %zu runs of 64 CPUs with two states are flagged\n", flagged, runs);
+        CHECK(flagged * 100 <= 2 * runs);
+}
+
 /* As a run's flag, within the run and since the first one, and by the CPU that it is of. */
 static void a_change_names_the_thread(void) {
         const struct probe_sitting before = wide(0, 3);
@@ -215,9 +424,9 @@ static void a_change_names_the_thread(void) {
         CHECK_INT(judge(&slower, &slower, &before), 1);
         const struct run_probes p = {.roles = {"sender", "receiver"}, .at = {before, slower}};
         _cleanup_free_ char *text = NULL;
-        bool changed = false;
-        CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
-        CHECK(changed);
+        struct probe_flags flags = {0};
+        CHECK_INT(run_probes_judge(&p, NULL, NULL, &text, &flags), 0);
+        CHECK(flags.changed);
         const char *words = strstr(text, "\"changes\":");
         CHECK(words && strstr(words, "[{\"since\":\"before\",\"role\":\"sender\",\"thread\":2,\"cpu\":4,\"figure\":"
                                      "\"getpid_ns\",\"ratio\":1.5"));
@@ -281,8 +490,8 @@ static void what_is_left_out_says_so(void) {
                                              .threads = cases[i].threads,
                                              .at = {s, s}};
                 _cleanup_free_ char *text = NULL;
-                bool changed;
-                CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
+                struct probe_flags flags;
+                CHECK_INT(run_probes_judge(&p, NULL, NULL, &text, &flags), 0);
                 if (!strstr(text, cases[i].wanted))
                         CHECK_FAIL("case %zu: %s", i, strstr(text, "\"others_left_out"));
         }
@@ -295,8 +504,8 @@ static void further_threads_there_and_back(void) {
         s->others[END_SECOND][0].moved = true;
         s->others[END_FIRST][2].absences[PROBE_GETPID] = PROBE_STARVED;
         _cleanup_free_ char *text = NULL;
-        bool changed = true;
-        CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
+        struct probe_flags flags = {.changed = true};
+        CHECK_INT(run_probes_judge(&p, NULL, NULL, &text, &flags), 0);
         CHECK(strstr(text, "{\"thread\":31,\"cpu\":62,") && strstr(text, "{\"thread\":1,\"cpu\":null,\"cpu_reason\":"));
         CHECK(strstr(text, "\"hand_over_ns\":null,\"hand_over_ns_reason\":\"the threads 0 measure it for all\""));
         CHECK_INT(probe_sitting_parse(text, &got), 0);
@@ -363,7 +572,7 @@ static void cpus_without_a_probe_are_listed(void) {
                                        .threads = cases[i].threads,
                                        .at = {recorded[0], recorded[1]}};
                 _cleanup_free_ char *text = NULL;
-                bool changed;
+                struct probe_flags flags;
                 for (int time = 0; time < PROBE_TIMES; time++) {
                         p.at[time].n_ends = cases[i].one_end ? 1 : 2;
                         p.at[time].ends[0].moved = cases[i].moved;
@@ -377,7 +586,7 @@ static void cpus_without_a_probe_are_listed(void) {
                                                 p.at[time].others[1][k].absences[kind] = PROBE_STARVED;
                         }
                 }
-                CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
+                CHECK_INT(run_probes_judge(&p, NULL, NULL, &text, &flags), 0);
                 if (!strstr(text, cases[i].wanted))
                         CHECK_FAIL("case %zu: %s", i, strstr(text, "\"cpus"));
         }
@@ -389,9 +598,9 @@ static void json_there_and_back(void) {
         p.at[PROBE_BEFORE].ends[0].absences[PROBE_HAND_OVER] = PROBE_SAME_CPU;
         p.at[PROBE_BEFORE].ends[1].moved = true;
         _cleanup_free_ char *text = NULL;
-        bool changed = true;
-        CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
-        CHECK(!changed);
+        struct probe_flags flags = {.changed = true};
+        CHECK_INT(run_probes_judge(&p, NULL, NULL, &text, &flags), 0);
+        CHECK(!flags.changed);
         CHECK(strstr(text, "\"hand_over_ns\":null,\"hand_over_ns_reason\":\"both ends are on one CPU\""));
         CHECK(strstr(text, "\"after\":null,\"after_reason\":\"the run did not get so far\""));
         CHECK(strstr(text, "\"cpus\":null") && strstr(text, "\"compared\":false,\"compared_reason\":"));
@@ -419,17 +628,26 @@ static void json_there_and_back(void) {
 }
 
 int main(void) {
-        if (!read_recorded()) {
+        if (!read_recorded("quiet", recorded, &n_recorded) || n_recorded < 100) {
                 fprintf(stderr, "the recorded probes cannot be read\n");
                 return 1;
         }
         RUN(quiet_runs_are_not_flagged);
         RUN(another_frequency_is_flagged);
+        RUN(a_restless_machine_is_known);
+        RUN(a_slower_restless_machine_is_flagged);
+        RUN(a_rare_state_is_no_change);
+        RUN(a_cpu_that_is_taken_again_and_again);
+        RUN(what_each_run_does_is_a_change);
+        RUN(a_change_that_stays_is_flagged);
+        RUN(a_past_is_of_its_cpus);
         RUN(each_has_its_tolerance);
         RUN(scatter_is_no_change);
         RUN(a_cpu_that_is_shared);
+        RUN(an_overloaded_machine_is_no_change);
         RUN(unlike_cpus_are_not_compared);
         RUN(a_further_thread_is_judged);
+        RUN(many_cpus_are_no_change);
         RUN(a_change_names_the_thread);
         RUN(unlike_cpus_of_further_threads_are_not_compared);
         RUN(what_is_left_out_says_so);

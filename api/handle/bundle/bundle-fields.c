@@ -257,7 +257,9 @@ static const struct bundle_field probe_end[] = {
 };
 static const struct bundle_field probe_ends[] = {OF_ROLES(probe_end), END};
 static const struct bundle_field probe_change[] = {
-        PLAIN("since"), PLAIN("role"), COUNT("thread"), NUMBER("cpu"), PLAIN("figure"), NUMBER("ratio"), END};
+        PLAIN("since"),  PLAIN("role"),   COUNT("thread"), NUMBER("cpu"),
+        PLAIN("figure"), NUMBER("ratio"), COUNT("usual"),  END,
+};
 static const struct bundle_field probes[] = {OBJECT("before", probe_ends),
                                              OBJECT("after", probe_ends),
                                              NUMBERS("cpus"),

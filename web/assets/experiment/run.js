@@ -176,15 +176,23 @@ function changeWords({ changes, compared, compared_reason: why }) {
         });
     const since = { before: 'during the run', first_run: 'since the first run on these CPUs' };
     const changed = ({ role, thread, cpu }) => (thread > 0 ? `${role}, thread ${thread} on CPU ${cpu},` : role);
-    return (
-        changes.length > 0 &&
-        h('p', {
-            class: 'notice warn',
-            text: `The machine’s state changed: ${changes
-                .map((change) => `${change.figure} of ${changed(change)} × ${figure(change.ratio)} ${since[change.since]}`)
-                .join('; ')}.`,
-        })
-    );
+    const words = (some) =>
+        some
+            .map((change) => `${change.figure} of ${changed(change)} × ${figure(change.ratio)} ${since[change.since]}`)
+            .join('; ');
+    const usual = changes.filter((change) => change.usual),
+        unknown = changes.filter((change) => change.usual === null),
+        unusual = changes.filter((change) => change.usual === false || change.usual === undefined);
+    return [
+        unusual.length > 0 &&
+            h('p', { class: 'notice warn', text: `The machine’s state changed: ${words(unusual)}.` }),
+        unknown.length > 0 &&
+            h('p', {
+                text: `The machine’s state changed: ${words(unknown)}. Whether it does so of itself is not known: ${unknown[0].usual_reason}.`,
+            }),
+        usual.length > 0 &&
+            h('p', { text: `The machine’s state changed as it does of itself again and again: ${words(usual)}.` }),
+    ];
 }
 
 /* The flag, or its absence, is not of these. */
