@@ -30,7 +30,8 @@ static void store_closep(struct store **s) {
 }
 
 /* -EROFS: the file system is read-only. A disk that its file system does not trust any more may still open files to be
- * written. */
+ * written, and ext4 sets ST_RDONLY (statvfs(3)) for it no more: only a change shows it, and that of a time is the
+ * smallest. */
 static int require_writes(const struct store *s) {
         return futimens(s->lock_fd, NULL) < 0 ? -errno : 0;
 }
@@ -170,6 +171,20 @@ static int open_to_write(struct store *s) {
         return 0;
 }
 
+/* A migration writes. Newer versions are refused as elsewhere. */
+static int require_own_version(struct store *s) {
+        int64_t version;
+        int r = db_get_one(s->db, &version, "PRAGMA user_version");
+        if (r < 0 || version < 0 || (uint64_t) version >= n_migrations)
+                return r < 0 ? r : store_migrate(s->db, migrations, n_migrations);
+        log_error(
+                "the database in %s has version %" PRId64 ", and this ipclab needs version %zu, to which it cannot be "
+                "migrated, as its file system is read-only: mount it to be written to, or copy the directory to where "
+                "that is possible, and name the copy with --state-dir",
+                s->dir, version, n_migrations);
+        return -EROFS;
+}
+
 static int open_to_read(struct store *s) {
         s->read_only = true;
         int r = integrity_before_open(s);
@@ -178,7 +193,7 @@ static int open_to_read(struct store *s) {
         if (r == 0)
                 r = integrity_compare(s);
         if (r == 0)
-                r = store_migrate(s->db, migrations, n_migrations); /* -EROFS for an older one */
+                r = require_own_version(s);
         if (r == 0)
                 r = integrity_know(s);
         if (r == 0)

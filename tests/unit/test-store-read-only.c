@@ -12,6 +12,7 @@
 #include "tests/unit/store-fixture.h"
 
 #include <sqlite3.h>
+#include <sys/mman.h>
 
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 int __real_futimens(int fd, const struct timespec times[2]);
@@ -174,6 +175,43 @@ static void test_what_cannot_be_read_is_refused(void) {
         CHECK(s == NULL);
 }
 
+static int make_earlier(void *userdata) {
+        struct fixture *f = userdata;
+        char sql[64];
+        struct db *db = NULL;
+        if (fill_and_close(f) != 0 || db_open(&db, fixture_path(f, "ipclab.db"), DB_WRITER) < 0)
+                return 1;
+        (void) snprintf(sql, sizeof(sql), "PRAGMA user_version = %zu", n_migrations - 1);
+        int r = db_run_script(db, sql);
+        db_close(db);
+        return r < 0 ? 1 : 0;
+}
+
+/* Its migration would write. The reason is the version's and the file system's, and neither alone. */
+static void test_an_earlier_version_is_named(void) {
+        FIXTURE f;
+        struct store *s = NULL;
+        char log[2048] = "", versions[96];
+        CHECK(leave(&f, &(struct left){make_earlier, false, NULL}));
+        uint64_t before = digest(&f);
+        int saved = dup(STDERR_FILENO), file = memfd_create("log", MFD_CLOEXEC);
+        CHECK(saved >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+        log_open(LOG_ERR);
+        int r = store_open(&s, f.dir);
+        (void) dup2(saved, STDERR_FILENO);
+        log_open(LOG_EMERG);
+        ssize_t n = pread(file, log, sizeof(log) - 1, 0);
+        (void) close(saved);
+        (void) close(file);
+        CHECK_INT(r, -EROFS);
+        CHECK(s == NULL && n > 0);
+        (void) snprintf(versions, sizeof(versions), "has version %zu, and this ipclab needs version %zu",
+                        n_migrations - 1, n_migrations);
+        if (!strstr(log, versions) || !strstr(log, f.dir) || strstr(log, "migration "))
+                CHECK_FAIL("%s", log);
+        CHECK(digest(&f) == before);
+}
+
 /* Its copy is what an operator wants first. */
 static void test_it_can_be_copied(void) {
         for (size_t i = 0; i < ELEMENTS(lefts); i++) {
@@ -193,6 +231,7 @@ int main(void) {
         RUN(test_what_was_left_is_read);
         RUN(test_it_is_written_to_again);
         RUN(test_what_cannot_be_read_is_refused);
+        RUN(test_an_earlier_version_is_named);
         RUN(test_it_can_be_copied);
         return check_end();
 }
