@@ -40,14 +40,29 @@ int refuse(struct refusal *r, int status, const char *code, const char *pointer,
         return -EINVAL;
 }
 
+static void take_limit(struct refusal *r, const char *limit, const char *limit_value, const char *value) {
+        copy(r->limit, sizeof(r->limit), limit);
+        copy(r->limit_value, sizeof(r->limit_value), limit_value);
+        copy(r->value, sizeof(r->value), value);
+}
+
 int refuse_limit(struct refusal *r, const char *pointer, const char *limit, const char *limit_value, const char *value,
                  const char *format, ...) {
         va_list arguments;
         va_start(arguments, format);
         fill(r, 422, "limit-exceeded", pointer, format, arguments);
         va_end(arguments);
-        copy(r->limit, sizeof(r->limit), limit);
-        copy(r->limit_value, sizeof(r->limit_value), limit_value);
-        copy(r->value, sizeof(r->value), value);
+        take_limit(r, limit, limit_value, value);
+        return -EINVAL;
+}
+
+int refuse_set(struct refusal *r, const char *pointer, const char *limit, const char *set, const char *value,
+               const char *format, ...) {
+        va_list arguments;
+        va_start(arguments, format);
+        fill(r, 422, "limit-exceeded", pointer, format, arguments);
+        va_end(arguments);
+        take_limit(r, limit, set, value);
+        r->is_set = true;
         return -EINVAL;
 }

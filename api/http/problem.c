@@ -6,6 +6,9 @@
 
 #include "schema/util.h"
 
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Titles of slugs for which the status's own phrase is too vague. */
@@ -80,12 +83,26 @@ static const char *title_of(const struct refusal *r) {
         return status_phrase(r->status);
 }
 
-/* Limits and values travel as text inside; a plain whole number is one again for the client. */
+/* A number that is not whole, or has an exponent. strtod() takes more than JSON does: 0x1, inf, .5, 007. */
+static bool is_real(const char *text, double *ret) {
+        const char *digits = text + (*text == '-');
+        char *end;
+        if (!strpbrk(text, ".e") || strspn(text, "-+.0123456789e") != strlen(text) || !isdigit(digits[0]) ||
+            (digits[0] == '0' && isdigit(digits[1])))
+                return false;
+        *ret = strtod(text, &end);
+        return *end == '\0' && isfinite(*ret);
+}
+
+/* Limits and values travel as text inside; a number that stays exact is one again for the client. */
 static void member_number_or_text(struct json_writer *w, const char *key, const char *text) {
         bool negative = *text == '-';
-        int64_t v;
-        if (decimal_parse(text + negative, &v) == 0 && v <= JSON_INTEGER_MAX)
-                json_member_i64(w, key, negative ? -v : v);
+        int64_t whole;
+        double real;
+        if (decimal_parse(text + negative, &whole) == 0 && whole <= JSON_INTEGER_MAX)
+                json_member_i64(w, key, negative ? -whole : whole);
+        else if (is_real(text, &real))
+                json_member_double(w, key, real);
         else
                 json_member_string(w, key, text);
 }
@@ -106,7 +123,10 @@ static int problem_write(struct response *p, const struct refusal *r, const char
         if (r->limit[0]) {
                 json_member_object(&w, "limit");
                 json_member_string(&w, "name", r->limit);
-                member_number_or_text(&w, "value", r->limit_value);
+                if (r->is_set)
+                        json_member_string(&w, "value", r->limit_value);
+                else
+                        member_number_or_text(&w, "value", r->limit_value);
                 json_object_end(&w);
         }
         if (r->value[0])

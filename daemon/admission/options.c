@@ -29,11 +29,10 @@ int check_congestion(struct admission *a) {
         for (const char *word; (word = strsep(&rest, " \t"));)
                 if (strcmp(word, name) == 0)
                         return 0;
-        return refuse_limit(a->r, "/transport_options/congestion", "net.ipv4.tcp_allowed_congestion_control", line,
-                            name,
-                            "congestion control %s is not among those that may be chosen here: %s; to allow more: "
-                            "sysctl net.ipv4.tcp_allowed_congestion_control='NAMES'",
-                            name, line);
+        return refuse_set(a->r, "/transport_options/congestion", "net.ipv4.tcp_allowed_congestion_control", line, name,
+                          "congestion control %s is not among those that may be chosen here: %s; to allow more: "
+                          "sysctl net.ipv4.tcp_allowed_congestion_control='NAMES'",
+                          name, line);
 }
 
 /* The alignment of offset and length of an O_DIRECT transfer on the file system of a file that is open with it. */

@@ -92,7 +92,7 @@ static int refuse_cpu(const struct end_context *c, const char *limit, bool (*wan
         (void) snprintf(pointer, sizeof(pointer), "/placement/%s/cpu", c->role);
         (void) snprintf(value, sizeof(value), "%d", c->requested->cpu);
         format_cpus(c->t, wanted, node, list);
-        return refuse_limit(c->r, pointer, limit, list, value, "CPU %s %s; %s: %s", value, why, limit, list);
+        return refuse_set(c->r, pointer, limit, list, value, "CPU %s %s; %s: %s", value, why, limit, list);
 }
 
 static int refuse_node(const struct end_context *c, const char *field, int node, const char *limit,
@@ -101,8 +101,8 @@ static int refuse_node(const struct end_context *c, const char *field, int node,
         (void) snprintf(pointer, sizeof(pointer), "/placement/%s/%s", c->role, field);
         (void) snprintf(value, sizeof(value), "%d", node);
         format_nodes(c->t, wanted, list);
-        return refuse_limit(c->r, pointer, limit, list, value, "node %s %s; %s: %s", value, why, limit,
-                            list[0] ? list : "none");
+        return refuse_set(c->r, pointer, limit, list, value, "node %s %s; %s: %s", value, why, limit,
+                          list[0] ? list : "none");
 }
 
 static int take_cpu(const struct end_context *c) {
@@ -157,8 +157,8 @@ static int check_memory(const struct end_context *c, const char *member, enum me
         char pointer[128];
         (void) snprintf(pointer, sizeof(pointer), "/placement/%s/%s", c->role, member);
         if (policy != MEMORY_DEFAULT && !c->t->numa)
-                return refuse_limit(c->r, pointer, "kernel NUMA support", "none", memory_policy_name(policy),
-                                    "this kernel has no NUMA support, so it knows no memory policy but default");
+                return refuse_set(c->r, pointer, "kernel NUMA support", "none", memory_policy_name(policy),
+                                  "this kernel has no NUMA support, so it knows no memory policy but default");
         for (unsigned id = 0; id < SPEC_NODES_MAX; id++)
                 if (node_set_has(nodes, id)) {
                         int x = check_memory_node(c, member, (int) id);

@@ -33,33 +33,32 @@ static int check_change(const char *root, bool host_tuning, const struct change 
         char detail[DETAIL_MAX], now[SETTING_VALUE_MAX], pointer[64], offered[SETTING_OFFERED_MAX] = "";
         (void) snprintf(pointer, sizeof(pointer), "/tune/%s", c->name);
         if (!host_tuning)
-                return refuse_limit(r, pointer, "host_tuning", "false", "true",
-                                    "tune changes settings of the host, which this ipclabd may not do: set "
-                                    "host_tuning = true in its configuration");
+                return refuse_set(r, pointer, "host_tuning", "false", "true",
+                                  "tune changes settings of the host, which this ipclabd may not do: set "
+                                  "host_tuning = true in its configuration");
         int e = setting_read(root, c->name, now);
         if (e == -EFBIG)
-                return refuse_limit(r, pointer, setting_title(c->name), "saved", c->value,
-                                    "%s cannot be saved: its value is too long, or differs between too many CPUs",
-                                    setting_title(c->name));
+                return refuse_set(r, pointer, setting_title(c->name), "saved", c->value,
+                                  "%s cannot be saved: its value is too long, or differs between too many CPUs",
+                                  setting_title(c->name));
         if (e == -ENOENT)
-                return refuse_limit(r, pointer, setting_title(c->name), "none", c->value, "%s",
-                                    setting_absent(c->name));
+                return refuse_set(r, pointer, setting_title(c->name), "none", c->value, "%s", setting_absent(c->name));
         if (e < 0)
                 return refuse(r, 422, "not-available", pointer, "%s cannot be read: %s", setting_title(c->name),
                               strerrordesc_np(-e));
         if (!setting_allows_saved(c->name, now))
-                return refuse_limit(r, pointer, setting_title(c->name), now, c->value,
-                                    "%s is %s, to which it could not be restored", setting_title(c->name), now);
+                return refuse_set(r, pointer, setting_title(c->name), now, c->value,
+                                  "%s is %s, to which it could not be restored", setting_title(c->name), now);
         e = setting_offers(root, c->name, c->value, offered);
         if (e == -ENOENT)
-                return refuse_limit(r, pointer, setting_title(c->name), offered, c->value,
-                                    "%s of this host has the values %s, not %s", setting_title(c->name), offered,
-                                    c->value);
+                return refuse_set(r, pointer, setting_title(c->name), offered, c->value,
+                                  "%s of this host has the values %s, not %s", setting_title(c->name), offered,
+                                  c->value);
         if (e < 0)
                 return refuse(r, 422, "not-available", pointer, "the values of %s cannot be read: %s",
                               setting_title(c->name), strerrordesc_np(-e));
         if (setting_may_change(root, c->name, detail) < 0)
-                return refuse_limit(r, pointer, "privilege", "none", "root", "%s", detail);
+                return refuse_set(r, pointer, "privilege", "none", "root", "%s", detail);
         return 0;
 }
 

@@ -84,7 +84,7 @@ def facts(daemon):
     kernel_datagram = 4096 * 1024 + 17 * page - 320
     return {
         "cpus_present": read("/sys/devices/system/cpu/present"),
-        "nodes": int(nodes) if nodes.isdigit() else nodes,
+        "nodes": nodes,
         "n_nodes": count(nodes),
         "smt": read("/sys/devices/system/cpu/smt/active", "0") == "1",
         "cpu": min(os.sched_getaffinity(0)),

@@ -32,7 +32,7 @@ static void a_limit_has_its_name_and_values(void) {
                              "\"name\":\"fs.mqueue.msgsize_max\",\"value\":8192},\"value\":9000}");
 }
 
-/* What is a whole number that JSON keeps exactly is one; all else is the text that it was. */
+/* A number that JSON keeps exactly is one, whole or not; all else is the text that it was. */
 static void numbers_are_numbers_where_they_stay_exact(void) {
         static const struct {
                 const char *value, *json;
@@ -42,7 +42,15 @@ static void numbers_are_numbers_where_they_stay_exact(void) {
                      {"-9007199254740991", "-9007199254740991"},
                      {"9007199254740992", "\"9007199254740992\""},
                      {"18446744073709551615", "\"18446744073709551615\""},
-                     {"1.5", "\"1.5\""},
+                     {"1.5", "1.5"},
+                     {"1e-05", "1e-05"},
+                     {"1e+09", "1000000000"},
+                     {"-0.5", "-0.5"},
+                     {".5", "\".5\""},
+                     {"00.5", "\"00.5\""},
+                     {"0x1.8", "\"0x1.8\""},
+                     {"1e999", "\"1e999\""},
+                     {"nan", "\"nan\""},
                      {"007", "\"007\""},
                      {"-", "\"-\""},
                      {"--1", "\"--1\""},
@@ -60,6 +68,21 @@ static void numbers_are_numbers_where_they_stay_exact(void) {
                 const char *at = strstr(p.body, "\"limit\":{");
                 CHECK_STRING(at, want);
                 CHECK(!strstr(p.body, "\"instance\"") && !strstr(p.body, "\"pointer\""));
+        }
+}
+
+/* A list of one CPU is a list as well, and the setting 0 a word among others. */
+static void a_set_is_a_text_whatever_is_in_it(void) {
+        static const char *const sets[] = {"0", "0-3", "performance powersave", "none", ""};
+        for (size_t i = 0; i < ELEMENTS(sets); i++) {
+                RESPONSE p = {0};
+                struct refusal r;
+                char want[128];
+                CHECK_INT(refuse_set(&r, "/placement/sender/cpu", "CPUs present", sets[i], "8191", "no CPU"), -EINVAL);
+                problem_respond(&p, &r, "");
+                (void) snprintf(want, sizeof want,
+                                "\"limit\":{\"name\":\"CPUs present\",\"value\":\"%s\"},\"value\":8191}", sets[i]);
+                CHECK_STRING(strstr(p.body, "\"limit\":{"), want);
         }
 }
 
@@ -113,6 +136,7 @@ int main(void) {
         RUN(a_plain_refusal_has_five_members);
         RUN(a_limit_has_its_name_and_values);
         RUN(numbers_are_numbers_where_they_stay_exact);
+        RUN(a_set_is_a_text_whatever_is_in_it);
         RUN(every_problem_has_a_title);
         RUN(replaces_what_was_there);
         RUN(errors_without_a_detail_get_one);

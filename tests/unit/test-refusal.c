@@ -32,6 +32,19 @@ static void holds_its_members(void) {
         CHECK_STRING(r.value, "9000");
 }
 
+static void a_set_is_known_as_one(void) {
+        struct refusal r;
+        CHECK_INT(refuse_set(&r, "/a", "CPUs present", "0", "7", "CPU %d does not exist", 7), -EINVAL);
+        CHECK(r.is_set);
+        CHECK_STRING(r.code, "limit-exceeded");
+        CHECK_STRING(r.detail, "CPU 7 does not exist");
+        CHECK_STRING(r.limit, "CPUs present");
+        CHECK_STRING(r.limit_value, "0");
+        CHECK_STRING(r.value, "7");
+        refuse_limit(&r, "/a", "limit", "1", "2", "too much");
+        CHECK(!r.is_set);
+}
+
 static void leaves_nothing_of_the_one_before(void) {
         struct refusal r;
         refuse_limit(&r, "/a", "limit", "1", "2", "too much");
@@ -99,6 +112,7 @@ static void continuations_alone_become_nothing(void) {
 
 int main(void) {
         RUN(holds_its_members);
+        RUN(a_set_is_known_as_one);
         RUN(leaves_nothing_of_the_one_before);
         RUN(cuts_between_characters);
         RUN(what_fits_is_not_cut);
