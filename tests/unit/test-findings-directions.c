@@ -39,6 +39,18 @@ static void a_sum_is_not_ranked_with_its_parts(void) {
                 CHECK(f->items[i].axis != AXIS_DIRECTION || !is_of_both(&m, &f->items[i]));
 }
 
+/* The direction has a meaning for tcp alone, and is no axis where all of tcp goes both ways. */
+static void a_sum_is_not_ranked_with_what_goes_one_way(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\", \"tcp\"], \"direction\": \"both\", \"message_size\": 4096}", 12,
+             1);
+        measure(&m, shared, NULL, NOISE, 0);
+        FINDINGS *f = draw(&m);
+        for (size_t i = 0; i < f->n; i++)
+                CHECK(f->items[i].kind != FINDING_RANKING || !is_of_both(&m, &f->items[i]));
+        CHECK(nth(f, FINDING_RANKING, 0) != NULL);
+}
+
 /* A latency is of a message, whichever way it goes. */
 static void latencies_are_ranked(void) {
         MADE m;
@@ -145,6 +157,7 @@ static void a_placement_by_hand_is_named_whole(void) {
 
 int main(void) {
         RUN(a_sum_is_not_ranked_with_its_parts);
+        RUN(a_sum_is_not_ranked_with_what_goes_one_way);
         RUN(latencies_are_ranked);
         RUN(a_sum_overtakes_nothing);
         RUN(a_message_takes_the_time_of_its_stream);

@@ -137,13 +137,21 @@ static void draw_ranking(struct answer *a, enum axis_name axis, const struct ran
         draft_end(&d);
 }
 
-/* The sum of two streams at once is no throughput beside which that of one is less. */
-static size_t list_rankable(const struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n,
-                            enum judged judged, uint32_t *ret) {
+/* Whether some of the rows send one way and some both ways at once. */
+static bool has_parts_and_sums(const struct answer *a, const uint32_t *rows, size_t n) {
+        size_t n_sums = 0;
+        for (size_t i = 0; i < n; i++)
+                n_sums += point_streams(&a->in->rows[rows[i]].point) > 1;
+        return n_sums > 0 && n_sums < n;
+}
+
+/* The sum of two streams at once is no throughput beside which that of one is less, whatever the axis: of a transport
+ * that sends one way only, beside one that sends both ways, the direction is no axis. */
+static size_t list_rankable(const struct answer *a, const uint32_t *rows, size_t n, enum judged judged, uint32_t *ret) {
+        const bool without_sums = judged == JUDGED_THROUGHPUT && has_parts_and_sums(a, rows, n);
         size_t n_rankable = 0;
         for (size_t i = 0; i < n; i++)
-                if (axis != AXIS_DIRECTION || judged != JUDGED_THROUGHPUT ||
-                    point_streams(&a->in->rows[rows[i]].point) == 1)
+                if (!without_sums || point_streams(&a->in->rows[rows[i]].point) == 1)
                         ret[n_rankable++] = rows[i];
         return n_rankable;
 }
@@ -155,7 +163,7 @@ static void rank_by(struct answer *a, enum axis_name axis, const uint32_t *rows,
                 a->error = -ENOMEM;
                 return;
         }
-        n = list_rankable(a, axis, rows, n, judged, rankable);
+        n = list_rankable(a, rows, n, judged, rankable);
         _cleanup_free_ struct ranked *ranked = n > 1 ? answer_rank(a, rankable, n, judged, &n_ranked) : NULL;
         if (!ranked || a->collecting || n_ranked < 2)
                 return;
