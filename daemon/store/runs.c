@@ -69,27 +69,39 @@ size_t store_run_bytes(const struct run_record *run) {
         return bytes;
 }
 
-/* The order is that of an index: the rows behind the first one that fits are not read. */
+/* The order is that of the index of migration 0032: the rows behind the first one that fits are not read. */
 #define PROBED_ON                                                                                                      \
-        "SELECT id, probes FROM runs WHERE experiment_id = ?1 AND state = 'done' AND id != ?2 AND "                    \
-        "probes ->> '$.cpus' = ?3 "
+        "SELECT id, probes FROM runs INDEXED BY runs_in_time WHERE experiment_id = ?1 AND state = 'done' "             \
+        "AND id != ?2 AND probes ->> '$.cpus' = ?3 "
+#define FIRST "ORDER BY started_at, position LIMIT 1"
 
 int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, const char *compared,
                        int64_t *ret_id, char **ret_json) {
-        int r = db_get_text(s->db, ret_id, ret_json,
-                            PROBED_ON "AND probes ->> '$.cpus_compared.before' IS ?4 ORDER BY position LIMIT 1",
+        int r = db_get_text(s->db, ret_id, ret_json, PROBED_ON "AND probes ->> '$.cpus_compared.before' IS ?4 " FIRST,
                             DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus), DB_TEXT(compared));
         return r != -ENOENT ? r
-                            : db_get_text(s->db, ret_id, ret_json, PROBED_ON "ORDER BY position LIMIT 1",
-                                          DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus));
+                            : db_get_text(s->db, ret_id, ret_json, PROBED_ON FIRST, DB_INT(experiment_id),
+                                          DB_INT(run_id), DB_TEXT(cpus));
 }
 
-int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position, char **ret_json) {
-        return db_get_text(
-                s->db, position, ret_json,
-                "SELECT position, probes FROM runs WHERE state = 'done' AND experiment_id = ? AND position > ? "
-                "ORDER BY position LIMIT 1",
-                DB_INT(experiment_id), DB_INT(*position));
+int store_done_runs(struct store *s, int64_t experiment_id, int64_t **ret, size_t *ret_n) {
+        _cleanup_query_ struct db_query q = {0};
+        _cleanup_free_ int64_t *ids = NULL;
+        size_t n = 0, size = 0;
+        int r = db_select(s->db, &q, "SELECT id FROM runs WHERE experiment_id = ? AND state = 'done' ORDER BY " IN_TIME,
+                          DB_INT(experiment_id));
+        while (r >= 0 && (r = store_next_row(&q, ids, size, n)) > 0)
+                ids[n++] = db_column_i64(&q, 0);
+        if (r < 0)
+                return r;
+        *ret = util_steal(&ids);
+        *ret_n = n;
+        return 0;
+}
+
+int store_probes(struct store *s, int64_t run_id, char **ret_json) {
+        int64_t id;
+        return db_get_text(s->db, &id, ret_json, "SELECT id, probes FROM runs WHERE id = ?", DB_INT(run_id));
 }
 
 /* NULL: its two probes were not compared. */

@@ -195,14 +195,15 @@ struct run_outcome {
         const char *flags_json, *agents_json, *result_json, *environment_json, *probes_json;
 };
 int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *o);
-/* The probes of the experiment's first done run, but for this one, on these CPUs ("[0,1]", of their JSON), of which all
- * of those (likewise) were compared; where there is no such run, of the first one on these CPUs. -ENOENT: there is
- * none. *ret_json is free()d. */
+/* The probes of the experiment's done run that ran first, but for this one, on these CPUs ("[0,1]", of their JSON), of
+ * which all of those (likewise) were compared; where there is no such run, of the first one on these CPUs. -ENOENT:
+ * there is none. *ret_json is free()d. */
 int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, const char *compared,
                        int64_t *ret_id, char **ret_json);
-/* The probes of the experiment's first done run behind *position (-1: from the first), which becomes that run's; NULL
- * where the run has none. -ENOENT: there is no such run. */
-int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position, char **ret_json);
+/* The experiment's done runs, in their order in time. *ret is free()d. */
+int store_done_runs(struct store *s, int64_t experiment_id, int64_t **ret, size_t *ret_n);
+/* A run's probes, NULL where it has none. -ENOENT: there is no such run. */
+int store_probes(struct store *s, int64_t run_id, char **ret_json);
 /* The ordinals, ascending, of an experiment's points with done runs whose probes are not of one set of CPUs, or of
  * which one has none that were compared. *ret is free()d. */
 int store_unprobed_points(struct store *s, int64_t experiment_id, uint32_t **ret, size_t *ret_n);

@@ -164,7 +164,8 @@ static void test_runs_come_in_their_order_in_time(void) {
         int64_t id;
         struct point_record *points = NULL;
         struct figures_point *figures = NULL;
-        size_t n = 0, n_figures = 0;
+        int64_t *runs = NULL;
+        size_t n = 0, n_figures = 0, n_runs = 0;
         fixture_open(&f);
         CHECK_INT(fixture_add(f.store, 1, 4, NULL, &id), 0);
         CHECK_INT(run_all(&f, 0), 4);
@@ -174,6 +175,11 @@ static void test_runs_come_in_their_order_in_time(void) {
         CHECK_INT(store_points(f.store, id, 0, 1, &points, &n), 0);
         CHECK_INT(store_figures(f.store, id, 0, 1, &figures, &n_figures), 0);
         CHECK(n == 1 && n_figures == 1 && points[0].n_runs == 4 && figures[0].n_runs == 4);
+        CHECK_INT(store_done_runs(f.store, id, &runs, &n_runs), 0);
+        CHECK_UINT(n_runs, 4);
+        for (size_t i = 0; n_runs == 4 && n == 1 && i < n_runs; i++)
+                CHECK_INT(runs[i], points[0].runs[i].id);
+        free(runs);
         for (size_t i = 0; n == 1 && n_figures == 1 && i < ELEMENTS(blocks); i++)
                 CHECK(points[0].runs[i].block == blocks[i] && figures[0].runs[i].block == blocks[i]);
         store_points_free(points, n);

@@ -423,6 +423,12 @@ static void test_first_probes(void) {
         CHECK_INT(store_first_probes(f.store, id, ids[3], "[0,1]", "[0,1]", &found, &text), 0);
         CHECK_INT(found, ids[4]);
         free(text);
+        /* the third one was made again, after all others */
+        CHECK_INT(db_run(f.store->db, "UPDATE runs SET started_at = started_at + 100000 WHERE id = ?", DB_INT(ids[3])),
+                  0);
+        CHECK_INT(store_first_probes(f.store, id, ids[5], "[0,1]", "[0,1]", &found, &text), 0);
+        CHECK_INT(found, ids[4]);
+        free(text);
         CHECK_INT(store_first_probes(f.store, id, ids[2], "[1,0]", "[1,0]", &found, &text), -ENOENT);
         CHECK_INT(store_first_probes(f.store, other, 0, "[0,1]", "[0,1]", &found, &text), -ENOENT);
 }

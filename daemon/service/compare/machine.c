@@ -145,18 +145,26 @@ static int take_text(struct collection *c, enum comparison_side side, int64_t ex
         return 0;
 }
 
+/* Without a run that was deleted meanwhile. */
+static int collect_run(struct service *s, enum comparison_side side, int64_t experiment, int64_t run,
+                       struct collection *c, struct refusal *r) {
+        _cleanup_free_ char *text = NULL;
+        int error = SERVICE_READ(s, r, "reading the probes", 0, store_probes(store, run, &text));
+        if (error < 0)
+                return error == -ENOENT ? 0 : error;
+        error = take_text(c, side, experiment, text);
+        return error < 0 ? service_fail(s, r, error, "reading the probes", 0) : 0;
+}
+
+/* In the order in which the runs ran: by it neighbours that are alike are known. */
 static int collect(struct service *s, enum comparison_side side, int64_t experiment, struct collection *c,
                    struct refusal *r) {
-        for (int64_t position = -1;;) {
-                _cleanup_free_ char *text = NULL;
-                int error = SERVICE_READ(s, r, "reading the probes", 0,
-                                         store_next_probes(store, experiment, &position, &text));
-                if (error < 0)
-                        return error == -ENOENT ? 0 : error;
-                error = take_text(c, side, experiment, text);
-                if (error < 0)
-                        return service_fail(s, r, error, "reading the probes", 0);
-        }
+        _cleanup_free_ int64_t *runs = NULL;
+        size_t n = 0;
+        int error = SERVICE_READ(s, r, "reading the probes", 0, store_done_runs(store, experiment, &runs, &n));
+        for (size_t i = 0; error == 0 && i < n; i++)
+                error = collect_run(s, side, experiment, runs[i], c, r);
+        return error;
 }
 
 /* Values of COMPARISON_RUNS_MAX runs at most, from all of the experiment. */
