@@ -44,9 +44,10 @@ struct pairs {
         size_t n, size;
 };
 
-/* The pairs that the spec compares, at the last look. 0; -EBADMSG: a point cannot be read, or there is no
- * pair; -ENOMEM. */
-int until_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, uint32_t looks, struct pairs *ret);
+/* The pairs that the spec compares. 0; -EBADMSG: a point cannot be read, or there is no pair; -ENOMEM. */
+int until_find_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, struct pairs *ret);
+/* Compares them at the last of so many looks. 0 or -errno, as of compare_rows(). */
+int until_compare_pairs(const struct spec *spec, uint32_t looks, struct pairs *p);
 void until_pairs_deinit(struct pairs *p);
 /* What is compared, and the pairs; p NULL: before the first look. It sorts them. */
 void until_put_pairs(struct json_writer *w, const struct spec *spec, const struct row *rows, struct pairs *p,

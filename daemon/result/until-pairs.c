@@ -55,15 +55,23 @@ static int add_pair(struct pairs *p, const struct row *rows, size_t baseline, si
         return r;
 }
 
-static int find_pairs(const struct row *rows, size_t n, const struct spec_compare *c, struct pairs *p) {
-        _cleanup_free_ struct point *points = calloc(n + 1, sizeof(*points));
+int until_find_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, struct pairs *ret) {
+        _cleanup_free_ struct point *points = calloc(n_rows + 1, sizeof(*points));
+        struct pairs p = {0};
         int r = points ? 0 : -ENOMEM;
-        for (size_t i = 0; r == 0 && i < n; i++)
+        for (size_t i = 0; r == 0 && i < n_rows; i++)
                 if (point_from_json(rows[i].point_json, strlen(rows[i].point_json), &points[i]) < 0)
                         r = -EBADMSG;
-        for (struct point_pair pair = {0}; r == 0 && points_next_pair(c, points, n, &pair);)
-                r = add_pair(p, rows, pair.baseline, pair.candidate);
-        return r == 0 && p->n == 0 ? -EBADMSG : r;
+        for (struct point_pair pair = {0}; r == 0 && points_next_pair(&spec->until.compare, points, n_rows, &pair);)
+                r = add_pair(&p, rows, pair.baseline, pair.candidate);
+        if (r == 0 && p.n == 0)
+                r = -EBADMSG;
+        if (r < 0) {
+                until_pairs_deinit(&p);
+                return r;
+        }
+        *ret = p;
+        return 0;
 }
 
 /* Pairs without a block in common, or without a ratio, stay without an interval. */
@@ -71,7 +79,7 @@ static bool has_ratio(const struct pair *p) {
         return p->n > 0 && !p->no_ratio;
 }
 
-static int compare_pairs(const struct spec *spec, uint32_t looks, struct pairs *p) {
+int until_compare_pairs(const struct spec *spec, uint32_t looks, struct pairs *p) {
         _cleanup_free_ struct compare_row *rows = calloc(p->n + 1, sizeof(*rows));
         _cleanup_free_ struct adaptive_row *known = calloc(p->n + 1, sizeof(*known));
         _cleanup_free_ struct comparison *results = calloc(p->n + 1, sizeof(*results));
@@ -96,19 +104,6 @@ static int compare_pairs(const struct spec *spec, uint32_t looks, struct pairs *
                         p->items[i].comparison = results[k++];
                 }
         return r;
-}
-
-int until_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, uint32_t looks, struct pairs *ret) {
-        struct pairs p = {0};
-        int r = find_pairs(rows, n_rows, &spec->until.compare, &p);
-        if (r == 0)
-                r = compare_pairs(spec, looks, &p);
-        if (r < 0) {
-                until_pairs_deinit(&p);
-                return r;
-        }
-        *ret = p;
-        return 0;
 }
 
 /* Pairs that are not reached come first, of them those without an interval before the widest. */

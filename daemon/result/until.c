@@ -182,9 +182,25 @@ static void put_rows(struct json_writer *w, struct table *t, const struct spec_u
         json_array_end(w);
 }
 
-/* The looks that a stored decision lists, but for one after `but` blocks, which is taken again after runs that were
- * retried. w NULL: they are counted only. */
-static int take_looks(const char *until_json, uint32_t but, struct json_writer *w, uint32_t *ret) {
+/* What a look is at. */
+struct look {
+        uint32_t blocks;
+        uint64_t runs; /* of the rows, or of the pairs, that have the figure; a decision of an early version has none */
+};
+
+/* Whether it is at the same data: a run that is done stays as it is, and one that is retried adds itself when it is. */
+static int is_look(const struct json *stored, const struct look *look, bool *ret) {
+        int64_t blocks, runs = -1;
+        const struct json *repetitions = json_get(stored, "repetitions"), *member = json_get(stored, "runs");
+        if (!repetitions || json_as_i64(repetitions, &blocks) < 0 || (member && json_as_i64(member, &runs) < 0))
+                return -EBADMSG;
+        *ret = look && blocks == look->blocks && runs >= 0 && (uint64_t) runs == look->runs;
+        return 0;
+}
+
+/* The looks that a stored decision lists, but for one at the data of `but`: where all runs that were retried fail again
+ * nothing new is seen. NULL: all of them. w NULL: they are counted only. */
+static int take_looks(const char *until_json, const struct look *but, struct json_writer *w, uint32_t *ret) {
         struct json *root;
         uint32_t n = 0;
         int r = json_parse(until_json, strlen(until_json), &root, NULL);
@@ -192,16 +208,13 @@ static int take_looks(const char *until_json, uint32_t but, struct json_writer *
                 return r == -ENOMEM ? r : -EBADMSG;
         const struct json *looks = json_type(root) == JSON_OBJECT ? json_get(root, "looks") : NULL;
         for (const struct json *look = looks ? json_first(looks) : NULL; r == 0 && look; look = json_next(look)) {
-                int64_t at;
-                const struct json *repetitions = json_get(look, "repetitions");
+                bool same = false;
                 _cleanup_free_ char *text = json_print(look);
-                if (!text)
-                        r = -ENOMEM;
-                else if (!repetitions || json_as_i64(repetitions, &at) < 0)
-                        r = -EBADMSG;
-                else if (at != but)
-                        n++;
-                if (r == 0 && w && at != but)
+                r = text ? is_look(look, but, &same) : -ENOMEM;
+                if (r < 0 || same)
+                        continue;
+                n++;
+                if (w)
                         json_put_raw(w, text);
         }
         json_free(root);
@@ -210,9 +223,9 @@ static int take_looks(const char *until_json, uint32_t but, struct json_writer *
         return r;
 }
 
-int until_looks_made(const char *until_json, uint32_t but, uint32_t *ret) {
+int until_looks_made(const char *until_json, uint32_t *ret) {
         *ret = 0;
-        return until_json ? take_looks(until_json, but, NULL, ret) : 0;
+        return until_json ? take_looks(until_json, NULL, NULL, ret) : 0;
 }
 
 int until_asked(const char *until_json, uint32_t *ret) {
@@ -242,13 +255,14 @@ static int put_asked(struct json_writer *w, const char *before, uint32_t more) {
 }
 
 /* Writes the earlier decisions, from the stored text, and this one. */
-static int put_looks(struct json_writer *w, const char *before, uint32_t blocks, const char *reached,
+static int put_looks(struct json_writer *w, const char *before, const struct look *look, const char *reached,
                      size_t n_reached) {
         uint32_t n;
         json_member_array(w, "looks");
-        int r = take_looks(before, blocks, w, &n);
+        int r = take_looks(before, look, w, &n);
         json_object_begin(w);
-        json_member_u64(w, "repetitions", blocks);
+        json_member_u64(w, "repetitions", look->blocks);
+        json_member_u64(w, "runs", look->runs);
         json_member_u64(w, reached, n_reached);
         json_object_end(w);
         json_array_end(w);
@@ -357,14 +371,15 @@ static int decide(const struct table *t, const struct pairs *p, const struct exp
 }
 
 static int put_decision(struct json_writer *w, const struct experiment_record *e, const struct spec *spec,
-                        struct table *t, struct pairs *p, const char *state, const struct adaptive_decision *d) {
-        uint32_t blocks = e->runs_total / (uint32_t) t->n;
+                        struct table *t, struct pairs *p, const struct look *look, const char *state,
+                        const struct adaptive_decision *d) {
+        const uint32_t blocks = look->blocks;
         bool compares = spec->until.compare.given;
         json_object_begin(w);
         put_goal(w, state, &spec->until);
         int r = put_asked(w, e->until_json, d->next_blocks - blocks);
         if (r == 0)
-                r = put_looks(w, e->until_json, blocks, compares ? "pairs_reached" : "rows_reached", d->n_reached);
+                r = put_looks(w, e->until_json, look, compares ? "pairs_reached" : "rows_reached", d->n_reached);
         if (compares) {
                 json_member_u64(w, "rows", t->n);
                 json_member_null(w, "rows_reached");
@@ -377,6 +392,17 @@ static int put_decision(struct json_writer *w, const struct experiment_record *e
         return r;
 }
 
+/* What this look is at. */
+static struct look look_at(const struct table *t, const struct pairs *p, const struct experiment_record *e,
+                           const struct spec *spec) {
+        struct look look = {.blocks = e->runs_total / (uint32_t) t->n};
+        for (size_t i = 0; !spec->until.compare.given && i < t->n; i++)
+                look.runs += t->rows[i].runs;
+        for (size_t i = 0; i < p->n; i++)
+                look.runs += 2 * p->items[i].n;
+        return look;
+}
+
 int until_decide(struct store *store, const struct experiment_record *e, const struct spec *spec,
                  struct until_decision *ret) {
         _cleanup_(table_deinit) struct table t = {0};
@@ -387,19 +413,23 @@ int until_decide(struct store *store, const struct experiment_record *e, const s
         int r = read_table(store, e->id, until_figure(spec->until.figure), &t);
         if (r == 0 && (t.n == 0 || !e->until_json))
                 r = -EBADMSG;
-        if (r == 0)
-                r = until_looks_made(e->until_json, e->runs_total / (uint32_t) t.n, &looks);
+        if (r == 0 && spec->until.compare.given)
+                r = until_find_pairs(t.rows, t.n, spec, &p);
+        if (r < 0 || t.n == 0)
+                return r;
+        const struct look look = look_at(&t, &p, e, spec);
+        r = take_looks(e->until_json, &look, NULL, &looks);
         looks++; /* this one */
         if (r == 0 && spec->until.compare.given)
-                r = until_pairs(t.rows, t.n, spec, looks, &p);
+                r = until_compare_pairs(spec, looks, &p);
         if (r == 0)
                 r = decide(&t, &p, e, spec, looks, &d, &state);
-        if (r < 0 || t.n == 0)
-                return r < 0 ? r : -EBADMSG;
-        struct until_decision decision = {.more = d.next_blocks - e->runs_total / (uint32_t) t.n};
+        if (r < 0)
+                return r;
+        struct until_decision decision = {.more = d.next_blocks - look.blocks};
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        r = put_decision(&w, e, spec, &t, &p, state, &d);
+        r = put_decision(&w, e, spec, &t, &p, &look, state, &d);
         if (r == 0)
                 r = json_writer_steal(&w, &decision.json, NULL);
         if (r == 0)

@@ -23,9 +23,8 @@ struct until_decision {
 int until_decide(struct store *store, const struct experiment_record *e, const struct spec *spec,
                  struct until_decision *ret);
 
-/* How many looks at the data a stored decision lists, without one after `but` blocks; NULL: none. -EBADMSG: it is
- * none; -ENOMEM. */
-int until_looks_made(const char *until_json, uint32_t but, uint32_t *ret);
+/* How many looks at the data a stored decision lists; NULL: none. -EBADMSG: it is none; -ENOMEM. */
+int until_looks_made(const char *until_json, uint32_t *ret);
 
 /* How many repetitions the decisions so far have required; what an experiment has beyond these was added by hand.
  * -ENODATA: a version that did not count them began it, or until_json is NULL. -EBADMSG: it is none; -ENOMEM. */

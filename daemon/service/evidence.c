@@ -304,7 +304,7 @@ int evidence_watch(const struct experiment_record *e, struct adaptive_watch *ret
         int r = e->merged_json ? spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, &ignored) : -EINVAL;
         bool known = r == 0;
         if (known && spec->until.compare.given)
-                r = until_looks_made(e->until_json, 0, &looks);
+                r = until_looks_made(e->until_json, &looks);
         *ret = known ? adaptive_watch_of(&spec->until, looks) : (struct adaptive_watch){0};
         spec_free(spec);
         return r == -ENOMEM ? r : 0;

@@ -313,6 +313,39 @@ static void a_row_that_only_fails_ends_it(void) {
         CHECK_STRING(string(a.decision, "state"), "reached");
 }
 
+/* At as many repetitions, and at other data. Where all runs fail again, they are the same. */
+static void a_look_after_a_retry_counts(void) {
+        static const double parts[] = {0, 0.01}; /* by which the runs that are retried differ; 0: they fail */
+        ADAPTIVE a;
+        uint32_t looks = 0;
+        CHECK_INT(begin(&a, 0.02, 60, 0.01, 0), 12);
+        CHECK_INT(decide(&a), 0);
+        CHECK_UINT(json_length(json_get(a.decision, "looks")), 1);
+        for (size_t i = 0; i < ELEMENTS(parts); i++) {
+                CHECK_INT(store_conclude_experiment(a.f.store, a.id, a.text), 0);
+                CHECK_INT(store_retry_some(a.f.store, a.id, false, &(struct request_record){0}), 0);
+                CHECK_INT(run_all(&a.f, parts[i], parts[i]), 6);
+                CHECK_INT(decide(&a), 0);
+                CHECK_UINT(json_length(json_get(a.decision, "looks")), i + 1);
+        }
+        const struct json *look = json_first(json_get(a.decision, "looks")), *next = look ? json_next(look) : NULL;
+        CHECK(look && figure(look, "repetitions") == 6 && figure(look, "runs") == 6);
+        CHECK(next && figure(next, "repetitions") == 6 && figure(next, "runs") == 12);
+        CHECK_INT(until_looks_made(a.text, &looks), 0);
+        CHECK_UINT(looks, 2);
+}
+
+/* An early version listed no runs: what it looked at is not known to be the same. */
+static void a_look_of_an_early_version_counts(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.01), 12);
+        CHECK_INT(db_run_script(a.f.store->db, "UPDATE experiments SET until = json_set(until, '$.looks', "
+                                               "json('[{\"repetitions\":6,\"rows_reached\":0}]'))"),
+                  0);
+        CHECK_INT(decide(&a), 0);
+        CHECK_UINT(json_length(json_get(a.decision, "looks")), 2);
+}
+
 /* The others are to be known all the same. */
 static void a_row_that_only_fails_ends_no_other(void) {
         ADAPTIVE a;
@@ -553,6 +586,8 @@ int main(void) {
         RUN(few_runs_have_no_interval);
         RUN(looks_are_stored);
         RUN(a_row_that_only_fails_ends_it);
+        RUN(a_look_after_a_retry_counts);
+        RUN(a_look_of_an_early_version_counts);
         RUN(a_row_that_only_fails_ends_no_other);
         RUN(a_damaged_result_ends_it);
         RUN(a_cancelled_one_is_over);
