@@ -422,20 +422,36 @@ static size_t find_winner(const struct work *w, const struct duels *d, size_t n,
         return winner;
 }
 
+/* The first of those that may lead, that nobody beats, and that are ahead of the candidate by the runs of one sitting,
+ * which is no certain difference; n: none. Medians alone have in them what the machine did between the runs. */
+static size_t find_ahead(const struct work *w, const struct duels *d, size_t n, size_t candidate) {
+        bool less = advice_terms[w->q->want].less_is_better;
+        size_t ahead = n, other;
+        struct comparison c;
+        for (size_t i = 0; i < d->n; i++)
+                if (duel_of(d, i, candidate, &other, &c) && c.verdict != COMPARE_SLOWER &&
+                    (less ? c.ratio < 1 : c.ratio > 1) && other < ahead && may_lead(&w->candidates[other]) &&
+                    find_winner(w, d, n, other) == n)
+                        ahead = other;
+        return ahead;
+}
+
 /* n: none of the first n may. */
 static size_t find_leader(const struct work *w, const struct duels *d, size_t n) {
+        size_t (*const steps[])(const struct work *, const struct duels *, size_t, size_t) = {find_winner, find_ahead};
         size_t leader = n;
         for (size_t i = 0; i < n; i++) {
                 const struct candidate *c = &w->candidates[i];
                 if (may_lead(c) && (leader == n || (w->candidates[leader].few && !c->few)))
                         leader = i;
         }
-        for (size_t step = 0; leader < n && step < n; step++) {
-                size_t winner = find_winner(w, d, n, leader);
-                if (winner == n)
-                        break;
-                leader = winner;
-        }
+        for (size_t i = 0; leader < n && i < ELEMENTS(steps); i++)
+                for (size_t step = 0; step < n; step++) {
+                        size_t next = steps[i](w, d, n, leader);
+                        if (next == n)
+                                break;
+                        leader = next;
+                }
         return leader;
 }
 

@@ -13,8 +13,9 @@
  *
  * One mechanism leads, and the others are compared with it. The figures alone choose the first to lead, those of
  * FINDINGS_RUNS_LEAST runs before those of fewer; then the lead goes to whichever beats the one that has it, as often
- * as there are mechanisms: experiments may disagree in a circle. The leader is the best when it has runs enough and
- * nobody beats it, else it is open. Only one that is known to keep the limits leads.
+ * as there are mechanisms: experiments may disagree in a circle. At last it goes to one that is not distinguished from
+ * it and is ahead by the ratio of their runs, which has no drift of the machine in it. The leader is the best when it
+ * has runs enough and nobody beats it, else it is open. Only one that is known to keep the limits leads.
  *
  * A limit is kept where the whole interval of the figure's median keeps it, and exceeded where none of it does; between
  * the two it is undecided. Runs too few for an interval (order.h), or too much alike (serial.h), keep or exceed a limit

@@ -279,6 +279,27 @@ static void test_one_run_does_not_lead(void) {
         CHECK_STRING(REASON(of(&a, TRANSPORT_FIFO)), "too-few-runs");
 }
 
+/* A host that others use, too: the blocks differ by a half, and in all but one of them the pipe is 4 % faster. */
+static void test_the_pairs_choose_who_leads(void) {
+        static const double pipe[] = {1.00, 1.01, 1.02, 1.30, 1.60, 1.61, 1.62, 1.63};
+        static const double fifo[] = {1.04, 1.05, 1.06, 1.20, 1.66, 1.67, 1.68, 1.69};
+        struct advice_row rows[4];
+        MADE m;
+        make(&m, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"fifo\"]}", 8, 52);
+        measure(&m, level, NULL, 0, 0);
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                m.runs[i].values[FIGURE_LATENCY_P50] =
+                        1000 * (m.rows[i / m.blocks].point.transport == TRANSPORT_PIPE ? pipe : fifo)[i % m.blocks];
+        ADVICE a = {0};
+        const struct advice_question q = question(WANT_LATENCY_P50, 4096);
+        CHECK_INT(advice_draw(&q, rows, take(&m, 1, "{}", rows), &a), 0);
+        CHECK_UINT(a.n, 2);
+        CHECK_INT(a.items[0].point.transport, TRANSPORT_PIPE);
+        CHECK(a.items[1].has_ratio && a.items[1].ratio.ratio > 1 && a.items[1].value < a.items[0].value);
+        CHECK_INT(a.items[1].standing, STANDING_OPEN);
+        CHECK_STRING(REASON(&a.items[1]), "overlap");
+}
+
 static int compare_numbers(const void *x, const void *y) {
         double a = *(const double *) x, b = *(const double *) y;
         return (a > b) - (a < b);
@@ -523,6 +544,7 @@ int main(void) {
         RUN(test_a_duel_decides_who_leads);
         RUN(test_experiments_in_a_circle);
         RUN(test_one_run_does_not_lead);
+        RUN(test_the_pairs_choose_who_leads);
         RUN(test_a_limit_within_the_interval_is_undecided);
         RUN(test_only_one_that_keeps_the_limits_leads);
         RUN(test_few);
