@@ -867,12 +867,17 @@ int __real_pidfd_send_signal(int fd, int signal, siginfo_t *info, unsigned flags
 int __wrap_pidfd_send_signal(int fd, int signal, siginfo_t *info, unsigned flags); /* by the linker's --wrap */
 /* NOLINTEND(bugprone-reserved-identifier) */
 
+/* On a busy machine a process goes on for a while after the call that stops it, until one of its threads has run. */
 int __wrap_pidfd_send_signal(int fd, int signal, siginfo_t *info, unsigned flags) {
+        siginfo_t stopped;
         int r = __real_pidfd_send_signal(fd, signal, info, flags);
+        if (slow_kills && signal == SIGSTOP && r == 0)
+                (void) waitid(P_PIDFD, (id_t) fd, &stopped, WSTOPPED | WEXITED | WNOWAIT);
         if (slow_kills && signal == SIGKILL)
                 (void) poll(NULL, 0, 200); /* the machine is busy */
         return r;
 }
+
 /* --- agents that a tracer holds, which does not take their exit status --- */
 
 /* The last of the agent's threads, its first one, or 0. */
