@@ -260,27 +260,23 @@ static int respond_advice(struct api *api, struct response *p, const struct advi
         json_member_string(&w, "sentence", a->sentence);
         json_member_string(&w, "want", advice_terms[a->question.want].name);
         json_member_string(&w, "host", a->host);
-        json_put_key(&w, "items");
-        json_array_begin(&w);
+        json_member_array(&w, "items");
         for (size_t i = 0; i < a->advice.n; i++)
                 put_item(&w, &a->advice.items[i], a);
         json_array_end(&w);
         json_member_null(&w, "next");
-        json_put_key(&w, "experiments");
-        json_object_begin(&w);
+        json_member_object(&w, "experiments");
         json_member_u64(&w, "used", a->experiments);
         json_member_u64(&w, "other_environment", a->other_environment);
         json_member_u64(&w, "open_loop_or_tuned", a->unlike);
         json_member_u64(&w, "unreadable", a->unreadable);
         json_object_end(&w);
-        json_put_key(&w, "other_placements");
-        json_array_begin(&w);
+        json_member_array(&w, "other_placements");
         for (unsigned i = 0; i < PLACEMENT_ALL_NODE_PAIRS; i++)
                 if (a->placements & 1u << i)
                         json_put_string(&w, placement_kind_name(i));
         json_array_end(&w);
-        json_put_key(&w, "failing");
-        json_array_begin(&w);
+        json_member_array(&w, "failing");
         for (size_t i = 0; i < a->n_failing; i++) {
                 json_object_begin(&w);
                 json_member_string(&w, "transport", transport_words.name(a->failing[i].transport));

@@ -108,8 +108,7 @@ static int read_query(const struct request *q, struct comparison_query *ret, str
 
 /* What matters of it; the boot may be another. */
 static void put_changed(struct json_writer *w, const struct difference_list *list) {
-        json_put_key(w, "environment_changed");
-        json_array_begin(w);
+        json_member_array(w, "environment_changed");
         for (size_t i = 0; i < list->n; i++) {
                 if (!list->items[i].unlike)
                         continue;
@@ -124,8 +123,7 @@ static void put_changed(struct json_writer *w, const struct difference_list *lis
 
 static void put_experiment(struct json_writer *w, const struct comparison_answer *a, enum comparison_side side) {
         const struct comparison_experiment *e = &a->experiments[side];
-        json_put_key(w, side_names[side]);
-        json_object_begin(w);
+        json_member_object(w, side_names[side]);
         json_member_i64(w, "experiment_id", e->id);
         json_member_string(w, "name", e->name);
         json_member_string(w, "state", e->state);
@@ -138,8 +136,7 @@ static void put_experiment(struct json_writer *w, const struct comparison_answer
 }
 
 static void put_differences(struct json_writer *w, const struct difference_list *list, bool environment) {
-        json_put_key(w, "differences");
-        json_array_begin(w);
+        json_member_array(w, "differences");
         for (size_t i = 0; i < list->n; i++) {
                 const struct difference *d = &list->items[i];
                 json_object_begin(w);
@@ -163,13 +160,11 @@ static void put_machine(struct json_writer *w, const struct machine *m) {
         json_object_begin(w);
         json_member_string(w, "state", machine_state_name(m->state));
         json_member_string(w, "reason", m->reason);
-        json_put_key(w, "runs_uncompared");
-        json_object_begin(w);
+        json_member_object(w, "runs_uncompared");
         for (size_t side = 0; side < SIDE_COUNT; side++)
                 json_member_u64(w, side_names[side], m->uncompared[side]);
         json_object_end(w);
-        json_put_key(w, "probes");
-        json_array_begin(w);
+        json_member_array(w, "probes");
         for (size_t i = 0; i < m->n; i++) {
                 const struct machine_figure *f = &m->items[i];
                 json_object_begin(w);
@@ -191,15 +186,13 @@ static void put_machine(struct json_writer *w, const struct machine *m) {
 
 static void put_head(struct json_writer *w, const void *answer) {
         const struct comparison_answer *a = answer;
-        json_put_key(w, "environment");
-        json_object_begin(w);
+        json_member_object(w, "environment");
         json_member_bool(w, "alike", a->alike);
         json_member_bool(w, "forced", a->forced);
         put_differences(w, &a->environment, true);
         json_object_end(w);
         put_machine(w, a->has_machine ? &a->machine : NULL);
-        json_put_key(w, "settings");
-        json_object_begin(w);
+        json_member_object(w, "settings");
         put_differences(w, &a->settings, false);
         json_object_end(w);
         json_member_bool(w, "interleaved", a->axis != NULL); /* their runs took turns: drift is in both sides */
@@ -209,8 +202,7 @@ static void put_head(struct json_writer *w, const void *answer) {
         json_member_double(w, "delta", a->margin);
         json_member_string(w, "correction", multiple_names[a->correction]);
         json_member_u64(w, "tests", a->n_tests);
-        json_put_key(w, "verdicts");
-        json_object_begin(w);
+        json_member_object(w, "verdicts");
         for (size_t v = 0; v < ELEMENTS(a->verdicts); v++)
                 json_member_u64(w, comparison_verdict((enum compare_verdict) v), a->verdicts[v]);
         json_object_end(w);
@@ -285,8 +277,7 @@ static void put_row(struct json_writer *w, const struct comparison_row *row) {
         json_object_begin(w);
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 const struct comparison_points *p = &row->sides[side];
-                json_put_key(w, side_names[side]);
-                json_object_begin(w);
+                json_member_object(w, side_names[side]);
                 json_member_raw(w, "point", p->point_json);
                 json_member_u64(w, "runs", p->runs);
                 json_member_u64(w, "runs_failed", p->runs_failed);
@@ -294,8 +285,7 @@ static void put_row(struct json_writer *w, const struct comparison_row *row) {
                 render_disputed(w, "runs_disputed", p->runs_disputed);
                 json_object_end(w);
         }
-        json_put_key(w, "figures");
-        json_object_begin(w);
+        json_member_object(w, "figures");
         for (size_t i = 0; i < figures.n; i++) {
                 figure_name(figures.of[i], name, sizeof(name));
                 json_put_key(w, name);
@@ -305,8 +295,7 @@ static void put_row(struct json_writer *w, const struct comparison_row *row) {
                         put_figure(w, &row->figures[i]);
         }
         json_object_end(w);
-        json_put_key(w, "reasons");
-        json_object_begin(w);
+        json_member_object(w, "reasons");
         for (size_t i = 0; i < figures.n; i++) {
                 figure_name(figures.of[i], name, sizeof(name));
                 if (row->figures[i].missing)

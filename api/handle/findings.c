@@ -17,8 +17,7 @@
 
 /* The common values of the finding's rows, as a point has them. */
 static void member_subject(struct json_writer *w, const struct finding *f) {
-        json_put_key(w, "subject");
-        json_object_begin(w);
+        json_member_object(w, "subject");
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 if (f->common & UINT32_C(1) << i) {
                         json_put_key(w, axes[i].value.name);
@@ -38,8 +37,7 @@ static void put_figure(struct json_writer *w, const struct finding_figure *figur
 }
 
 static void member_rows(struct json_writer *w, const uint32_t *rows, size_t n) {
-        json_put_key(w, "rows");
-        json_array_begin(w);
+        json_member_array(w, "rows");
         for (size_t i = 0; i < n; i++)
                 json_put_u64(w, rows[i]);
         json_array_end(w);
@@ -66,8 +64,7 @@ static void put_finding(struct json_writer *w, const struct finding *f) {
         json_member_string(w, "axis", f->axis < AXIS_COUNT ? axes[f->axis].value.name : NULL);
         member_subject(w, f);
         json_member_string(w, "sentence", f->sentence);
-        json_put_key(w, "figures");
-        json_array_begin(w);
+        json_member_array(w, "figures");
         for (size_t i = 0; i < f->n_figures; i++)
                 put_figure(w, &f->figures[i]);
         json_array_end(w);
@@ -86,8 +83,7 @@ static void put_answer(struct json_writer *w, const struct study_answer *a) {
         json_object_begin(w);
         json_member_string(w, "question", a->question);
         json_member_string(w, "kind", study_kind_names[a->kind]);
-        json_put_key(w, "figures");
-        json_array_begin(w);
+        json_member_array(w, "figures");
         if (a->has_figure)
                 put_figure(w, &a->figure);
         json_array_end(w);
@@ -95,12 +91,8 @@ static void put_answer(struct json_writer *w, const struct study_answer *a) {
         json_member_string(w, "reason", a->reason);
         json_member_string(w, "confidence", finding_confidence_names[a->confidence]);
         member_rows(w, a->rows, a->n_rows);
-        json_put_key(w, "published");
-        json_object_begin(w);
-        if (a->has_published)
-                json_member_double(w, "value", a->published);
-        else
-                json_member_null(w, "value");
+        json_member_object(w, "published");
+        json_member_double_if(w, "value", a->has_published, a->published);
         json_member_string(w, "unit", a->has_published ? a->unit : NULL);
         json_member_string(w, "words", a->published_words);
         json_object_end(w);
@@ -116,8 +108,7 @@ static void member_study(struct json_writer *w, const struct study *s) {
         json_object_begin(w);
         json_member_string(w, "name", s->name);
         json_member_string(w, "source", STUDY_SOURCE);
-        json_put_key(w, "answers");
-        json_array_begin(w);
+        json_member_array(w, "answers");
         for (size_t i = 0; i < s->n; i++)
                 put_answer(w, &s->answers[i]);
         json_array_end(w);
@@ -127,8 +118,7 @@ static void member_study(struct json_writer *w, const struct study *s) {
 void findings_put(struct json_writer *w, const struct findings_record *record, const struct provenance *p) {
         const struct findings *f = record->findings;
         json_object_begin(w);
-        json_put_key(w, "items");
-        json_array_begin(w);
+        json_member_array(w, "items");
         for (size_t i = 0; i < f->n; i++)
                 put_finding(w, &f->items[i]);
         json_array_end(w);

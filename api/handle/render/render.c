@@ -116,19 +116,6 @@ static void member_histogram(struct json_writer *w, const struct histogram *h) {
         json_member_string(w, "histogram", text);
 }
 
-static void render_latency(struct json_writer *w, const struct histogram *h, const char *kind, bool histogram) {
-        struct latency_summary s;
-        if (!h || histogram_summarize(h, &s) < 0) {
-                json_put_null(w);
-                return;
-        }
-        json_object_begin(w);
-        latency_summary_put(w, &s, kind, 1);
-        if (histogram)
-                member_histogram(w, h);
-        json_object_end(w);
-}
-
 #define TICKS_PER_NINE 10u
 
 /* 0, 0.1, 0.2 … nines, as far as a value of its own stands for them, and the highest. */
@@ -148,7 +135,9 @@ static void member_percentiles(struct json_writer *w, const struct histogram *h,
         json_array_end(w);
 }
 
-void render_distribution(struct json_writer *w, const struct histogram *h, const char *kind) {
+/* A summary, with the histogram itself and its percentiles where these are wanted; null without a latency. */
+static void put_latency(struct json_writer *w, const struct histogram *h, const char *kind, bool histogram,
+                        bool percentiles) {
         struct latency_summary s;
         if (!h || histogram_summarize(h, &s) < 0) {
                 json_put_null(w);
@@ -156,9 +145,15 @@ void render_distribution(struct json_writer *w, const struct histogram *h, const
         }
         json_object_begin(w);
         latency_summary_put(w, &s, kind, 1);
-        member_histogram(w, h);
-        member_percentiles(w, h, &s);
+        if (histogram)
+                member_histogram(w, h);
+        if (percentiles)
+                member_percentiles(w, h, &s);
         json_object_end(w);
+}
+
+void render_distribution(struct json_writer *w, const struct histogram *h, const char *kind) {
+        put_latency(w, h, kind, true, true);
 }
 
 void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind,
@@ -173,7 +168,7 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
         json_member_u64(w, "messages", s->messages);
         json_member_u64(w, "bytes", s->bytes);
         json_put_key(w, "latency_ns");
-        render_latency(w, s->latency, latency_kind, histogram);
+        put_latency(w, s->latency, latency_kind, histogram, false);
         json_member_raw(w, "counters", s->counters_json);
         sample_noise_put(noise, s, w);
         json_object_end(w);
@@ -215,8 +210,7 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
 }
 
 void render_disputed(struct json_writer *w, const char *key, const uint32_t n[DISPUTED_COUNT]) {
-        json_put_key(w, key);
-        json_object_begin(w);
+        json_member_object(w, key);
         for (enum disputed i = 0; i < DISPUTED_COUNT; i++)
                 if (n[i] > 0)
                         json_member_u64(w, disputed_flags[i].flag, n[i]);

@@ -733,8 +733,7 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);
         member_or_null(w, "run_queue_delay_share", s->delay);
         put_counts(d, s, w);
-        json_put_key(w, "flags");
-        json_array_begin(w);
+        json_member_array(w, "flags");
         for (int kind = 0; kind < DISTURBANCE_KINDS; kind++)
                 if (second_has(d, s, (enum disturbance_kind) kind))
                         json_put_string(w, flags[kind]);
@@ -876,8 +875,7 @@ static void put_seconds(const struct disturbance *d, struct json_writer *w) {
                 flagged += second_has_any(d, &d->seconds[i]);
         json_member_u64(w, "seconds_total", d->n);
         json_member_u64(w, "seconds_flagged", flagged);
-        json_put_key(w, "seconds");
-        json_array_begin(w);
+        json_member_array(w, "seconds");
         for (size_t i = 0; i < d->n; i++)
                 if (i < LISTED_SECONDS || (second_has_any(d, &d->seconds[i]) && later++ < LISTED_SECONDS))
                         put_second(d, &d->seconds[i], i, w);

@@ -76,8 +76,7 @@ static void member_axis(struct json_writer *w, const struct axis *a, const struc
                 if (seen)
                         continue;
                 if (!begun) {
-                        json_put_key(w, a->value.name);
-                        json_array_begin(w);
+                        json_member_array(w, a->value.name);
                         begun = true;
                 }
                 a->value.type->write(&a->value, w, axis_of(a, &items[i]->point));
@@ -112,8 +111,7 @@ static bool is_proposed(const struct advice_record *a, enum transport t) {
 static void members_of_all(struct json_writer *w, const struct advice_record *a) {
         const struct advice_question *q = &a->question;
         json_member_string(w, "workload", workload_words.name(q->workload));
-        json_put_key(w, "transport");
-        json_array_begin(w);
+        json_member_array(w, "transport");
         for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
                 if (is_proposed(a, t))
                         json_put_string(w, transport_words.name(t));
