@@ -15,13 +15,38 @@
 
 /* Records per page, at most: the store ends it earlier where they are large. */
 #define EXPERIMENTS_PER_PAGE 16u
-#define RUNS_PER_PAGE 64u
-#define SAMPLES_PER_PAGE 64u
-#define CHANGES_PER_PAGE 64u
+#define RECORDS_PER_PAGE 64u
 
-static uint32_t page_limit(uint32_t left, uint32_t page) {
-        return left < page ? left : page;
-}
+/* The rest of a function that visits a list of one kind of record, at most `limit` of them. `call` reads the next ones
+ * from `store`, `some` at the most, into page and n; `failed` is the result where the call has returned `error`.
+ * `passed` moves the place where the next page begins behind `record`. */
+#define VISIT_PAGES(kind, limit, most, call, failed, passed)                                                           \
+        do {                                                                                                           \
+                for (uint32_t left = (limit); left > 0;) {                                                             \
+                        struct kind##_record *page = NULL;                                                             \
+                        size_t n = 0;                                                                                  \
+                        uint32_t some = left < (most) ? left : (most);                                                 \
+                        struct reader *reader;                                                                         \
+                        int error = service_reader_get(s, &reader, r);                                                 \
+                        if (error < 0)                                                                                 \
+                                return error;                                                                          \
+                        struct store *store = reader->store;                                                           \
+                        error = (call);                                                                                \
+                        service_reader_put(s, reader);                                                                 \
+                        if (error < 0)                                                                                 \
+                                return (failed);                                                                       \
+                        for (size_t i = 0; error == 0 && i < n; i++) {                                                 \
+                                const struct kind##_record *record = &page[i];                                         \
+                                passed;                                                                                \
+                                error = visit(userdata, record);                                                       \
+                        }                                                                                              \
+                        store_##kind##s_free(page, n);                                                                 \
+                        if (error != 0 || n == 0)                                                                      \
+                                return error;                                                                          \
+                        left -= (uint32_t) n;                                                                          \
+                }                                                                                                      \
+                return 0;                                                                                              \
+        } while (false)
 
 int service_experiment(struct service *s, int64_t id, struct experiment_record *ret, struct refusal *r) {
         return SERVICE_READ(s, r, "experiment", id, store_experiment(store, id, util_now_ms(), ret));
@@ -70,28 +95,9 @@ int service_experiments(struct service *s, const struct experiment_query *q,
                         int (*visit)(void *userdata, const struct experiment_record *e), void *userdata,
                         struct refusal *r) {
         int64_t before = q->before_id;
-        for (uint32_t left = q->limit; left > 0;) {
-                struct experiment_record *page = NULL;
-                size_t n = 0;
-                uint32_t limit = page_limit(left, EXPERIMENTS_PER_PAGE);
-                struct reader *reader;
-                int error = service_reader_get(s, &reader, r);
-                if (error < 0)
-                        return error;
-                error = store_experiments(reader->store, &q->filter, before, limit, util_now_ms(), &page, &n);
-                service_reader_put(s, reader);
-                if (error < 0)
-                        return fail_at_experiment(s, q, before, error, r);
-                for (size_t i = 0; error == 0 && i < n; i++) {
-                        before = page[i].id;
-                        error = visit(userdata, &page[i]);
-                }
-                store_experiments_free(page, n);
-                if (error != 0 || n == 0)
-                        return error;
-                left -= (uint32_t) n;
-        }
-        return 0;
+        VISIT_PAGES(experiment, q->limit, EXPERIMENTS_PER_PAGE,
+                    store_experiments(store, &q->filter, before, some, util_now_ms(), &page, &n),
+                    fail_at_experiment(s, q, before, error, r), before = record->id);
 }
 
 int service_experiments_end(struct service *s, const struct experiment_query *q, int64_t *ret_last, bool *ret_more,
@@ -110,77 +116,22 @@ int service_experiments_end(struct service *s, const struct experiment_query *q,
 
 int service_runs(struct service *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
                  int (*visit)(void *userdata, const struct run_record *run), void *userdata, struct refusal *r) {
-        for (uint32_t left = limit; left > 0;) {
-                struct run_record *page = NULL;
-                size_t n = 0;
-                uint32_t some = page_limit(left, RUNS_PER_PAGE);
-                struct reader *reader;
-                int error = service_reader_get(s, &reader, r);
-                if (error < 0)
-                        return error;
-                error = store_runs(reader->store, experiment_id, from_position, some, &page, &n);
-                service_reader_put(s, reader);
-                if (error < 0)
-                        return fail_at_run(s, experiment_id, from_position, error, r);
-                for (size_t i = 0; error == 0 && i < n; i++) {
-                        from_position = page[i].position + 1;
-                        error = visit(userdata, &page[i]);
-                }
-                store_runs_free(page, n);
-                if (error != 0 || n == 0)
-                        return error;
-                left -= (uint32_t) n;
-        }
-        return 0;
+        VISIT_PAGES(run, limit, RECORDS_PER_PAGE, store_runs(store, experiment_id, from_position, some, &page, &n),
+                    fail_at_run(s, experiment_id, from_position, error, r), from_position = record->position + 1);
 }
 
 int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct sample_record *sample), void *userdata,
                     struct refusal *r) {
-        for (uint32_t left = limit; left > 0;) {
-                struct sample_record *page = NULL;
-                size_t n = 0;
-                uint32_t some = page_limit(left, SAMPLES_PER_PAGE);
-                struct reader *reader;
-                int error = service_reader_get(s, &reader, r);
-                if (error < 0)
-                        return error;
-                error = store_samples(reader->store, experiment_id, run_id, after_change, some, &page, &n);
-                service_reader_put(s, reader);
-                if (error < 0)
-                        return fail_at_sample(s, experiment_id, run_id, after_change, error, r);
-                for (size_t i = 0; error == 0 && i < n; i++) {
-                        after_change = page[i].change;
-                        error = visit(userdata, &page[i]);
-                }
-                store_samples_free(page, n);
-                if (error != 0 || n == 0)
-                        return error;
-                left -= (uint32_t) n;
-        }
-        return 0;
+        VISIT_PAGES(sample, limit, RECORDS_PER_PAGE,
+                    store_samples(store, experiment_id, run_id, after_change, some, &page, &n),
+                    fail_at_sample(s, experiment_id, run_id, after_change, error, r), after_change = record->change);
 }
 
 int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct change_record *change), void *userdata,
                     struct refusal *r) {
-        for (uint32_t left = limit; left > 0;) {
-                struct change_record *page = NULL;
-                size_t n = 0;
-                uint32_t some = page_limit(left, CHANGES_PER_PAGE);
-                int error =
-                        SERVICE_READ(s, r, "experiment", experiment_id,
-                                     store_changes(store, experiment_id, after_change, some, util_now_ms(), &page, &n));
-                if (error < 0)
-                        return error;
-                for (size_t i = 0; error == 0 && i < n; i++) {
-                        after_change = page[i].change;
-                        error = visit(userdata, &page[i]);
-                }
-                store_changes_free(page, n);
-                if (error != 0 || n == 0)
-                        return error;
-                left -= (uint32_t) n;
-        }
-        return 0;
+        VISIT_PAGES(change, limit, RECORDS_PER_PAGE,
+                    store_changes(store, experiment_id, after_change, some, util_now_ms(), &page, &n),
+                    service_fail(s, r, error, "experiment", experiment_id), after_change = record->change);
 }
