@@ -120,6 +120,8 @@ size_t answer_count_comparisons(struct answer *a);
 /* Summarizes a figure of a row's runs; n = 0 where none has it. Where neighbouring runs are alike (serial.h), the
  * interval is that which counts this. */
 struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure);
+/* The index, in `rows`, of that with the greatest median throughput; the first of equal ones. */
+size_t answer_fastest(struct answer *a, const uint32_t *rows, size_t n);
 bool judged_applies(enum judged judged, const struct findings_row *row);
 static inline bool is_better(const struct comparison *c) {
         return c->verdict == COMPARE_FASTER;

@@ -240,19 +240,6 @@ static void draw_scaling(struct answer *a, const struct scaling *s) {
         draft_end(&d);
 }
 
-static size_t find_peak(struct answer *a, const uint32_t *rows, size_t n) {
-        size_t peak = 0;
-        double most = 0;
-        for (size_t i = 0; i < n; i++) {
-                double rate = answer_statistic(a, rows[i], FIGURE_THROUGHPUT).median;
-                if (rate > most) {
-                        most = rate;
-                        peak = i;
-                }
-        }
-        return peak;
-}
-
 /* The peak is picked from all counts, so that it is compared with all of them, not with the first and the last alone:
  * of 8 and of 16 equal counts 7 % of the answers had a peak by these two, which the correction of two does not cover.
  */
@@ -296,7 +283,7 @@ static void scaling_group(struct answer *a, enum axis_name axis, const uint32_t 
         }
         if (s.n < THREADS_LEAST)
                 return;
-        s.peak = find_peak(a, usable, s.n);
+        s.peak = answer_fastest(a, usable, s.n);
         compare_counts(a, &s);
 }
 

@@ -40,19 +40,6 @@ static enum standing standing_of(const struct comparison *c) {
         return is_worse(c) ? STANDING_LESS : STANDING_OPEN;
 }
 
-static size_t greatest_of(struct answer *a, const uint32_t *rows, size_t n) {
-        size_t best = 0;
-        double most = answer_statistic(a, rows[0], FIGURE_THROUGHPUT).median;
-        for (size_t i = 1; i < n; i++) {
-                double here = answer_statistic(a, rows[i], FIGURE_THROUGHPUT).median;
-                if (here > most) {
-                        most = here;
-                        best = i;
-                }
-        }
-        return best;
-}
-
 /* "64 B to 1 KiB and 64 KiB": neighbours with the same standing are one range. */
 static void write_sizes(struct draft *d, const uint32_t *rows, const enum standing *standings, size_t n,
                         enum standing standing) {
@@ -127,7 +114,7 @@ static void draw_best_size(struct answer *a, const uint32_t *rows, const enum st
 
 /* Rows ascend by size. */
 static void best_size_group(struct answer *a, const uint32_t *rows, size_t n) {
-        size_t best = greatest_of(a, rows, n), known = 1;
+        size_t best = answer_fastest(a, rows, n), known = 1;
         _cleanup_free_ enum standing *standings = calloc(n, sizeof(*standings));
         _cleanup_free_ struct comparison *beside = calloc(n, sizeof(*beside));
         if (!standings || !beside) {

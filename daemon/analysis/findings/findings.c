@@ -367,6 +367,19 @@ struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure fi
         return s;
 }
 
+size_t answer_fastest(struct answer *a, const uint32_t *rows, size_t n) {
+        size_t fastest = 0;
+        double most = 0;
+        for (size_t i = 0; i < n; i++) {
+                double rate = answer_statistic(a, rows[i], FIGURE_THROUGHPUT).median;
+                if (rate > most) {
+                        most = rate;
+                        fastest = i;
+                }
+        }
+        return fastest;
+}
+
 enum judged judged_first(const struct findings_row *row) {
         enum judged j = 0;
         while (j < JUDGED_COUNT && !judged_applies(j, row))
