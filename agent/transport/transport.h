@@ -30,7 +30,7 @@ struct transport_loops {
 };
 
 struct transport_ops {
-        enum transport transport;
+        enum transport transport; /* the row; with engine io_uring several rows may share one */
         enum engine engine;
         const struct transport_ops *uring; /* the same with engine io_uring; NULL: the row has no engine */
 
@@ -61,7 +61,6 @@ void transport_put_chunks(const struct agent *a, struct effective *e);
 TRANSPORTS(TRANSPORT_DECLARATION)
 #undef TRANSPORT_DECLARATION
 extern const struct transport_ops transport_skeleton; /* has no row */
-/* The io_uring variants, for `uring` of the others. */
-extern const struct transport_ops transport_uring_pipe, transport_uring_fifo, transport_uring_file, transport_uring_tcp;
-extern const struct transport_ops transport_uring_unix_stream, transport_uring_unix_dgram,
-        transport_uring_unix_seqpacket;
+/* The io_uring variants, for `uring` of the others: one for each kind of channel. */
+extern const struct transport_ops transport_uring_pipe, transport_uring_stream, transport_uring_packet,
+        transport_uring_file, transport_uring_tcp;

@@ -39,7 +39,8 @@ static void test_table(void) {
                         const char *fault = incomplete(ops);
                         if (fault)
                                 CHECK_FAIL("%s: %s", term->name, fault);
-                        CHECK_INT(ops->transport, t);
+                        if (e == ENGINE_SYSCALL) /* the others are shared by rows with the same kind of channel */
+                                CHECK_INT(ops->transport, t);
                         CHECK_INT(ops->engine, e);
                 }
         CHECK(!incomplete(&transport_skeleton));

@@ -135,7 +135,7 @@ static void fifo_close(struct agent *a) {
 const struct transport_ops transport_fifo = {
         .transport = TRANSPORT_FIFO,
         .engine = ENGINE_SYSCALL,
-        .uring = &transport_uring_fifo,
+        .uring = &transport_uring_pipe,
         .open = fifo_open,
         .attach = pipes_attach,
         .detach = pipes_detach,

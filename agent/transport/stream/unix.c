@@ -164,7 +164,6 @@ static void unix_effective(const struct agent *a, struct effective *e) {
                 .attach = unix_attach, .detach = unix_detach, .loops = unix_loops, .effective = unix_effective,        \
                 .pages = unix_pages                                                                                    \
         }
-const struct transport_ops transport_unix_stream = UNIX_OPS(TRANSPORT_UNIX_STREAM, transport_uring_unix_stream);
-const struct transport_ops transport_unix_dgram = UNIX_OPS(TRANSPORT_UNIX_DGRAM, transport_uring_unix_dgram);
-const struct transport_ops transport_unix_seqpacket =
-        UNIX_OPS(TRANSPORT_UNIX_SEQPACKET, transport_uring_unix_seqpacket);
+const struct transport_ops transport_unix_stream = UNIX_OPS(TRANSPORT_UNIX_STREAM, transport_uring_stream);
+const struct transport_ops transport_unix_dgram = UNIX_OPS(TRANSPORT_UNIX_DGRAM, transport_uring_packet);
+const struct transport_ops transport_unix_seqpacket = UNIX_OPS(TRANSPORT_UNIX_SEQPACKET, transport_uring_packet);

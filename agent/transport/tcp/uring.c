@@ -171,7 +171,6 @@ static int pages(const struct agent *a, struct page_list *list) {
 }
 
 const struct transport_ops transport_uring_tcp = {
-        .transport = TRANSPORT_TCP,
         .engine = ENGINE_IO_URING,
         .open = tcp_open,
         .attach = attach,

@@ -166,15 +166,12 @@ static const struct transport_loops *file_loops_of(const struct agent *a) {
         return a->setup.options.file_sync == FILE_SYNC_FSYNC ? &synced_loops : &cached_loops;
 }
 
-#define URING_OPS(t, loops_of)                                                                                         \
+#define URING_OPS(loops_of)                                                                                            \
         {                                                                                                              \
-                .transport = t, .engine = ENGINE_IO_URING, .open = engine_open, .attach = engine_attach,               \
-                .detach = engine_detach, .close = engine_close, .loops = loops_of, .effective = engine_effective,      \
-                .pages = engine_pages                                                                                  \
+                .engine = ENGINE_IO_URING, .open = engine_open, .attach = engine_attach, .detach = engine_detach,      \
+                .close = engine_close, .loops = loops_of, .effective = engine_effective, .pages = engine_pages         \
         }
-const struct transport_ops transport_uring_pipe = URING_OPS(TRANSPORT_PIPE, pipe_loops_of);
-const struct transport_ops transport_uring_fifo = URING_OPS(TRANSPORT_FIFO, pipe_loops_of);
-const struct transport_ops transport_uring_unix_stream = URING_OPS(TRANSPORT_UNIX_STREAM, stream_loops_of);
-const struct transport_ops transport_uring_unix_dgram = URING_OPS(TRANSPORT_UNIX_DGRAM, packet_loops_of);
-const struct transport_ops transport_uring_unix_seqpacket = URING_OPS(TRANSPORT_UNIX_SEQPACKET, packet_loops_of);
-const struct transport_ops transport_uring_file = URING_OPS(TRANSPORT_FILE, file_loops_of);
+const struct transport_ops transport_uring_pipe = URING_OPS(pipe_loops_of);
+const struct transport_ops transport_uring_stream = URING_OPS(stream_loops_of);
+const struct transport_ops transport_uring_packet = URING_OPS(packet_loops_of);
+const struct transport_ops transport_uring_file = URING_OPS(file_loops_of);
