@@ -29,42 +29,50 @@
 
 #define RING "\"io_uring\":{\"queue_depth\":1"
 
-static const struct mode {
-        enum transport transport;
+/* Of all transports of a carrier. */
+static const struct kind {
+        enum carrier carrier;
         enum engine engine;
         enum copy_mode copy_mode;
         const char *method; /* as `effective` has it */
         enum file_sync file_sync;
-} modes[] = {
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"writev\"", 0},
-        {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ZERO, "\"send_method\":\"vmsplice\"", 0},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"writev\"", 0},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO, "\"send_method\":\"vmsplice\"", 0},
-        {TRANSPORT_UNIX_STREAM, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"sendmsg\"", 0},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"sendmsg\"", 0},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"sendmsg\"", 0},
-        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, "\"file_sync\":\"page-cache\"", FILE_SYNC_PAGE_CACHE},
-        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, "\"file_sync\":\"fsync\"", FILE_SYNC_FSYNC},
-        {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, "\"file_sync\":\"direct\"", FILE_SYNC_DIRECT},
-        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_TWO, "\"send_method\":\"write\"", 0},
-        {TRANSPORT_PIPE, ENGINE_IO_URING, COPY_ONE, "\"send_method\":\"writev\"", 0},
-        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, "\"send_method\":\"write\"", 0},
-        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_ONE, "\"send_method\":\"writev\"", 0},
-        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_TWO, "\"send_method\":\"send\"", 0},
-        {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_ONE, "\"send_method\":\"sendmsg\"", 0},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_TWO, "\"send_method\":\"send\"", 0},
-        {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_ONE, "\"send_method\":\"sendmsg\"", 0},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_TWO, "\"send_method\":\"send\"", 0},
-        {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_ONE, "\"send_method\":\"sendmsg\"", 0},
-        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, RING, FILE_SYNC_PAGE_CACHE},
-        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, RING, FILE_SYNC_FSYNC},
-        {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, RING, FILE_SYNC_DIRECT},
+} kinds[] = {
+        {CARRIER_PIPE, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"writev\"", 0},
+        {CARRIER_PIPE, ENGINE_SYSCALL, COPY_ZERO, "\"send_method\":\"vmsplice\"", 0},
+        {CARRIER_SOCKET, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"sendmsg\"", 0},
+        {CARRIER_FILE, ENGINE_SYSCALL, COPY_TWO, "\"file_sync\":\"page-cache\"", FILE_SYNC_PAGE_CACHE},
+        {CARRIER_FILE, ENGINE_SYSCALL, COPY_TWO, "\"file_sync\":\"fsync\"", FILE_SYNC_FSYNC},
+        {CARRIER_FILE, ENGINE_SYSCALL, COPY_TWO, "\"file_sync\":\"direct\"", FILE_SYNC_DIRECT},
+        {CARRIER_PIPE, ENGINE_IO_URING, COPY_TWO, "\"send_method\":\"write\"", 0},
+        {CARRIER_PIPE, ENGINE_IO_URING, COPY_ONE, "\"send_method\":\"writev\"", 0},
+        {CARRIER_SOCKET, ENGINE_IO_URING, COPY_TWO, "\"send_method\":\"send\"", 0},
+        {CARRIER_SOCKET, ENGINE_IO_URING, COPY_ONE, "\"send_method\":\"sendmsg\"", 0},
+        {CARRIER_FILE, ENGINE_IO_URING, COPY_TWO, RING, FILE_SYNC_PAGE_CACHE},
+        {CARRIER_FILE, ENGINE_IO_URING, COPY_TWO, RING, FILE_SYNC_FSYNC},
+        {CARRIER_FILE, ENGINE_IO_URING, COPY_TWO, RING, FILE_SYNC_DIRECT},
 };
+
+static struct mode {
+        enum transport transport;
+        enum engine engine;
+        enum copy_mode copy_mode;
+        const char *method;
+        enum file_sync file_sync;
+} modes[ELEMENTS(kinds) * TRANSPORT_COUNT];
+static size_t n_modes;
+
+static void list_modes(void) {
+        for (size_t i = 0; i < ELEMENTS(kinds); i++)
+                for (enum transport t = 0; t < TRANSPORT_COUNT; t++)
+                        if (transport_terms[t].carrier == kinds[i].carrier)
+                                modes[n_modes++] = (struct mode){t, kinds[i].engine, kinds[i].copy_mode,
+                                                                 kinds[i].method, kinds[i].file_sync};
+}
 
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
 
 static bool is_listed(enum transport t, enum engine engine, enum copy_mode copy_mode) {
-        for (size_t i = 0; i < ELEMENTS(modes); i++)
+        for (size_t i = 0; i < n_modes; i++)
                 if (modes[i].transport == t && modes[i].engine == engine && modes[i].copy_mode == copy_mode)
                         return true;
         return false;
@@ -79,9 +87,9 @@ static void test_no_mode_is_left_out(void) {
                 enum copy_mode copy_mode = (enum copy_mode)(n % COPY_COUNT);
                 const struct transport_term *term = &transport_terms[t];
                 unsigned copy_modes = term->copy_modes ? term->copy_modes : 1u << COPY_TWO;
-                bool is_plain = engine == ENGINE_SYSCALL && copy_mode == COPY_TWO && t != TRANSPORT_FILE;
+                bool is_plain = engine == ENGINE_SYSCALL && copy_mode == COPY_TWO && term->carrier != CARRIER_FILE;
                 bool is_possible = engine == ENGINE_SYSCALL || copy_mode != COPY_ZERO; /* a ring has no vmsplice */
-                if (t != TRANSPORT_TCP && term->has_engine && copy_modes & 1u << copy_mode && is_possible &&
+                if (term->carrier != CARRIER_TCP && term->has_engine && copy_modes & 1u << copy_mode && is_possible &&
                     !is_plain && !is_listed(t, engine, copy_mode))
                         CHECK_FAIL("%s with engine %s, %s, is not among the modes", term->name, engine_name(engine),
                                    copy_mode_name(copy_mode));
@@ -162,7 +170,7 @@ static void test_every_byte_arrives(void) {
         IN_LANES(LANES, NULL, test_every_byte_arrives);
         static const uint64_t sizes[] = {1, 7, 4096, 65536 + 13, 65536};
         static const uint32_t threads[] = {1, 3};
-        for (size_t i = 0; i < ELEMENTS(modes); i++)
+        for (size_t i = 0; i < n_modes; i++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (size_t n = 0; n < ELEMENTS(sizes); n++) {
                                 struct driver d;
@@ -185,7 +193,7 @@ static void test_every_byte_arrives(void) {
 static void test_rate(void) {
         SKIP_WHAT_IS_LACKING();
         IN_LANES(LANES, NULL, test_rate);
-        for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++) {
+        for (size_t i = 0; i < n_modes * ELEMENTS(workloads); i++) {
                 const struct mode *m = &modes[i / ELEMENTS(workloads)];
                 enum workload k = workloads[i % ELEMENTS(workloads)];
                 enum end timed = k == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
@@ -208,15 +216,15 @@ static void test_rate(void) {
 
 /* Memory is registered where READ_FIXED or WRITE_FIXED moves it, and is reported as registered nowhere else. */
 static bool uses_registered(const struct mode *m, enum workload k, enum end end) {
-        bool is_pipe = m->transport == TRANSPORT_PIPE || m->transport == TRANSPORT_FIFO;
+        enum carrier carrier = transport_terms[m->transport].carrier;
         bool only_writev = m->copy_mode == COPY_ONE && k == WORKLOAD_STREAM && end == END_FIRST;
-        return m->transport == TRANSPORT_FILE || (is_pipe && !only_writev);
+        return carrier == CARRIER_FILE || (carrier == CARRIER_PIPE && !only_writev);
 }
 
 static void test_what_is_registered(void) {
         SKIP_WHAT_IS_LACKING();
         IN_LANES(LANES, NULL, test_what_is_registered);
-        for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++) {
+        for (size_t i = 0; i < n_modes * ELEMENTS(workloads); i++) {
                 const struct mode *m = &modes[i / ELEMENTS(workloads)];
                 enum workload k = workloads[i % ELEMENTS(workloads)];
                 struct driver d;
@@ -242,7 +250,7 @@ static void test_what_is_registered(void) {
 static void test_every_verification_by_time(void) {
         SKIP_WHAT_IS_LACKING();
         IN_LANES(LANES, NULL, test_every_verification_by_time);
-        for (size_t i = 0; i < ELEMENTS(modes); i++)
+        for (size_t i = 0; i < n_modes; i++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum verify v = VERIFY_NONE; v < VERIFY_CHECKSUM && in_turn(&modes[i], 4096); v++) {
                                 if (!lanes_my_turn())
@@ -260,7 +268,7 @@ static void test_every_verification_by_time(void) {
 static void test_reader_that_stands_still(void) {
         SKIP_WHAT_IS_LACKING();
         IN_LANES(LANES, NULL, test_reader_that_stands_still);
-        for (size_t i = 0; i < ELEMENTS(modes); i++) {
+        for (size_t i = 0; i < n_modes; i++) {
                 struct driver d;
                 struct driver_spec s = spec_of(&modes[i], WORKLOAD_STREAM);
                 s.point.message_size = modes[i].file_sync == FILE_SYNC_DIRECT ? 8192 : 5000;
@@ -281,7 +289,7 @@ static void test_reader_that_stands_still(void) {
 }
 
 static void interrupt_modes(int signal) {
-        for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++)
+        for (size_t i = 0; i < n_modes * ELEMENTS(workloads); i++)
                 for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
                         const size_t n = i / ELEMENTS(workloads), k = i % ELEMENTS(workloads);
                         const struct mode *m = &modes[n];
@@ -351,6 +359,7 @@ static void test_rings_that_are_forbidden(void) {
 int main(void) {
         isolation_trouble = interrupt_isolate();
         probe_kernel();
+        list_modes();
         RUN(test_no_mode_is_left_out);
         for (needed = 0; needed < NEEDS; needed++) {
                 printf("%s, %s:\n", needed & NEED_RING ? "engine io_uring" : "engine syscall",

@@ -13,6 +13,7 @@
 #include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
+#include "transports.h"
 
 #include <fcntl.h>
 #include <mqueue.h>
@@ -26,9 +27,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static const enum transport transports[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_POSIX, TRANSPORT_UNIX_DGRAM,
-                                            TRANSPORT_UNIX_SEQPACKET};
-static const enum transport queues[] = {TRANSPORT_MSGQ_SYSV, TRANSPORT_MSGQ_POSIX};
+static enum transport transports[TRANSPORT_COUNT], queues[TRANSPORT_COUNT];
+static size_t n_transports, n_queues;
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
 
 static int64_t read_number(const char *path) {
@@ -48,7 +48,7 @@ static struct driver_spec spec_of(enum transport t, enum workload k) {
 }
 
 static bool is_socket(enum transport t) {
-        return t == TRANSPORT_UNIX_DGRAM || t == TRANSPORT_UNIX_SEQPACKET;
+        return transport_terms[t].carrier == CARRIER_SOCKET;
 }
 
 /* Sockets by both engines in turn, where there are rings, each of them in both copy modes, whole and in chunks. */
@@ -65,7 +65,7 @@ static void test_every_byte_arrives(void) {
         };
         const char *no_rings = ring_trouble();
         printf("sockets: %s\n", no_rings ? no_rings : "both engines");
-        for (size_t t = 0; t < ELEMENTS(transports); t++)
+        for (size_t t = 0; t < n_transports; t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                                 struct driver d;
@@ -99,7 +99,7 @@ static void test_every_byte_arrives(void) {
 
 static void test_every_verification_by_time(void) {
         IN_LANES(lanes_of_queues(), interrupt_isolate, test_every_verification_by_time);
-        for (size_t t = 0; t < ELEMENTS(queues); t++)
+        for (size_t t = 0; t < n_queues; t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
                                 struct driver d;
@@ -117,7 +117,7 @@ static void test_every_verification_by_time(void) {
 /* In an open loop the last message is not there before its time, and each has one latency, at the end that knows when
  * it was due; also of messages in pieces. */
 static void test_rate(void) {
-        for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads) * 2; i++) {
+        for (size_t i = 0; i < n_transports * ELEMENTS(workloads) * 2; i++) {
                 enum workload k = workloads[i / 2 % ELEMENTS(workloads)];
                 enum end timed = k == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
                 struct driver d;
@@ -138,7 +138,7 @@ static void test_rate(void) {
 
 /* A receiver that stands still fills the queue; nothing is lost. */
 static void test_receiver_that_stands_still(void) {
-        for (size_t t = 0; t < ELEMENTS(transports); t++) {
+        for (size_t t = 0; t < n_transports; t++) {
                 struct driver d;
                 struct driver_spec s = spec_of(transports[t], WORKLOAD_STREAM);
                 s.point.message_size = 20000;
@@ -154,7 +154,7 @@ static void test_receiver_that_stands_still(void) {
 }
 
 static void test_depth(void) {
-        for (size_t t = 0; t < ELEMENTS(queues); t++)
+        for (size_t t = 0; t < n_queues; t++)
                 for (uint64_t depth = 1; depth <= 4; depth += 3) {
                         struct driver d;
                         struct driver_spec s = spec_of(queues[t], WORKLOAD_PINGPONG);
@@ -172,7 +172,7 @@ static void test_depth(void) {
 }
 
 static void test_many_threads(void) {
-        for (size_t t = 0; t < ELEMENTS(queues); t++) {
+        for (size_t t = 0; t < n_queues; t++) {
                 struct driver d;
                 struct driver_spec s = spec_of(queues[t], WORKLOAD_PINGPONG);
                 s.messages = 3;
@@ -251,7 +251,7 @@ static void test_leftovers_are_found(void) {
 
 /* The end that is left removes what both had, and the next run goes well. Of whole messages: test-agent-table.c. */
 static void interrupt_ends(int signal) {
-        for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads); i++)
+        for (size_t i = 0; i < n_transports * ELEMENTS(workloads); i++)
                 for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
                         if (!lanes_my_turn())
                                 continue;
@@ -277,7 +277,17 @@ static void test_stopped_end(void) {
         interrupt_ends(SIGSTOP);
 }
 
+static bool keeps_messages_apart(const struct transport_term *t) {
+        return t->delivery == DELIVERY_WHOLE;
+}
+
+static bool is_queue(const struct transport_term *t) {
+        return t->carrier == CARRIER_QUEUE;
+}
+
 int main(void) {
+        n_transports = transports_where(keeps_messages_apart, transports);
+        n_queues = transports_where(is_queue, queues);
         const char *isolation_trouble = interrupt_isolate();
         if (isolation_trouble) {
                 printf("skipped: %s\n", isolation_trouble);

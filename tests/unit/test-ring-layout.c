@@ -89,15 +89,18 @@ static void parts_are_whole_pages(void) {
                                 }
 }
 
+/* The length of a ring is an option of those rows whose memory is divided so, and of no other. */
 static void applies_to_shared_memory_alone(void) {
-        static const enum transport rings[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
-                                               TRANSPORT_MMAP_ANONYMOUS};
         unsigned n = 0;
-        for (enum transport t = 0; t < TRANSPORT_COUNT; t++)
-                n += transport_terms[t].carrier == CARRIER_RING;
-        CHECK_UINT(n, ELEMENTS(rings));
-        for (size_t i = 0; i < ELEMENTS(rings); i++)
-                CHECK(transport_terms[rings[i]].carrier == CARRIER_RING);
+        for (enum transport t = 0; t < TRANSPORT_COUNT; t++) {
+                const struct transport_term *term = &transport_terms[t];
+                bool is_ring = term->carrier == CARRIER_RING;
+                if (is_ring != ((term->options & OPTION(RING_BYTES)) != 0) ||
+                    (is_ring && (term->delivery != DELIVERY_SLOTS || !term->has_wait)))
+                        CHECK_FAIL("%s: its carrier does not go with its options", term->name);
+                n += is_ring;
+        }
+        CHECK(n >= 4);
 }
 
 int main(void) {

@@ -11,6 +11,7 @@
 #include "schema/json/json.h"
 #include "schema/presets.h"
 #include "schema/util.h"
+#include "transports.h"
 
 #include <errno.h>
 
@@ -43,6 +44,19 @@ static int64_t number(const struct json *row, const char *key) {
         return v;
 }
 
+/* A row's detail, in which "{wait}" stands for the transports that have it. */
+static const char *detail_of(const struct json *row) {
+        static char text[1024];
+        const char *from = member(row, "detail"), *begin = from ? strchr(from, '{') : NULL;
+        const char *end = begin ? strchr(begin, '}') : NULL;
+        char name[32];
+        if (!end)
+                return from;
+        (void) snprintf(name, sizeof(name), "%.*s", (int) (end - begin - 1), begin + 1);
+        (void) snprintf(text, sizeof(text), "%.*s%s%s", (int) (begin - from), from, transports_with(name), end + 1);
+        return text;
+}
+
 /* What differs between a refusal and its row; NULL when nothing does. */
 static const char *differs(const struct json *row, const struct refusal *r) {
         static const char *const keys[] = {"limit", "limit_value", "value"};
@@ -54,7 +68,8 @@ static const char *differs(const struct json *row, const struct refusal *r) {
                 return "code";
         if (strcmp(r->pointer, member(row, "pointer")) != 0)
                 return "pointer";
-        if (!r->detail[0] || (member(row, "detail") && !strstr(r->detail, member(row, "detail"))))
+        const char *detail = detail_of(row);
+        if (!r->detail[0] || (detail && !strstr(r->detail, detail)))
                 return "detail";
         for (size_t i = 0; i < ELEMENTS(keys); i++)
                 if (member(row, keys[i]) && strcmp(got[i], member(row, keys[i])) != 0)
