@@ -3,9 +3,9 @@
 
 A row gives the "spec" (or a raw "body"), and of the problem the status (422 by default), the slug, and all of the
 members that are there. A value that depends on the host is an expression over the facts below, which are read here and
-not from the daemon: "=wmem_max + 1" is a value, "{wmem_max}" a part of a sentence. "~free" is a figure that changes
-meanwhile: the problem's may differ from it by half. "when" names the hosts on which the row can be tried; no row is
-skipped otherwise.
+not from the daemon: "=wmem_max + 1" is a value, "{wmem_max}" a part of a sentence, and "{those('has_wait')}" a list of
+transports, whose rows have that. "~free" is a figure that changes meanwhile: the problem's may differ from it by half.
+"when" names the hosts on which the row can be tried; no row is skipped otherwise.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ipclabtest import transports
 
 ROWS = json.loads((Path(__file__).parent / "data/bad_specs.json").read_text(encoding="utf-8"))
 
@@ -77,7 +78,7 @@ def free_space(folder):
 
 
 @pytest.fixture(scope="module")
-def facts(daemon):
+def facts():
     nodes = read("/sys/devices/system/node/online", "0")
     page = os.sysconf("SC_PAGESIZE")
     wmem_max = number("/proc/sys/net/core/wmem_max")
@@ -105,7 +106,8 @@ def facts(daemon):
         "shm_free": free_space("/dev/shm"),
         "numa_balancing": Path("/proc/sys/kernel/numa_balancing").exists(),
         "queues": can_set_queues(),
-        "transports": ", ".join(row["name"] for row in daemon.unix.get("/transports")["items"]),
+        "transports": ", ".join(transports.ROWS),
+        "those": lambda *property: transports.listed(transports.where(*property)),
     }
 
 

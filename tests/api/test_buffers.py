@@ -3,12 +3,13 @@
 the kernel reports and the row shows; and a size that the host does not allow is refused before anything runs."""
 
 import pytest
+from ipclabtest.transports import where
 
 BYTES = 65536
 MESSAGE = 4096
 SPEC = {"warmup_seconds": 0, "messages": 500, "message_size": MESSAGE, "verify": "checksum"}
 # Where one slot of a ring is a message and a line beside it, a buffer holds so many whole ones.
-RINGS = ("shm-posix", "shm-sysv", "mmap-file", "mmap-anonymous")
+RINGS = where("carrier", "CARRIER_RING")
 
 
 @pytest.fixture(scope="module")

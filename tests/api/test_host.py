@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from client import PATIENCE_SECONDS
 from conftest import SHORT, SOURCE, Daemon
+from ipclabtest.transports import ROWS, where
 
 
 def test_presets_are_the_files(client):
@@ -93,10 +94,7 @@ def test_noise_is_of_the_seconds_before_and_of_no_run(client):
         client.wait_final(running)
 
 
-TRANSPORTS = tuple(
-    re.findall(r'\bROW\(\w+, \w+,\s*\.name = "([^"]+)"', (SOURCE / "schema/transport/table.h").read_text())
-)
-DESCRIPTORS = {"pipe", "fifo", "unix-stream", "unix-dgram", "unix-seqpacket", "tcp", "file"}
+DESCRIPTORS = set(where("has_engine"))
 DATAGRAMS = {"unix-dgram": socket.SOCK_DGRAM, "unix-seqpacket": socket.SOCK_SEQPACKET}
 LARGEST = 1 << 30  # message of a spec
 MEMORY, CGROUP = "memory available", "memory.max of"
@@ -104,7 +102,7 @@ MEMORY, CGROUP = "memory available", "memory.max of"
 
 def test_transports_have_their_availability_and_reasons(client):
     transports = {t["name"]: t for t in client.get("/transports")["items"]}
-    assert list(transports) == list(TRANSPORTS)
+    assert list(transports) == list(ROWS)
     assert client.get("/transports")["next"] is None
     assert transports["pipe"]["available"] and transports["fifo"]["available"]
     for transport in transports.values():
@@ -180,22 +178,17 @@ def limits_of(daemon, name):
     """By name, what may be the limit of this transport, and the value that the host has it at."""
     files = {"free space of the runtime directory": free_bytes(daemon.base / "run")} | memory(daemon)
     return {
-        "pipe": lambda: {"fs.pipe-max-size": setting("fs/pipe-max-size")},
-        "fifo": lambda: {"fs.pipe-max-size": setting("fs/pipe-max-size")},
-        "unix-stream": lambda: {"net.core.wmem_max": setting("net/core/wmem_max")},
-        "unix-dgram": longest_datagram,
-        "unix-seqpacket": longest_datagram,
-        "tcp": lambda: {"net.ipv4.tcp_wmem": setting("net/ipv4/tcp_wmem")},
-        "shm-posix": lambda: {"free space of /dev/shm": free_bytes("/dev/shm")} | memory(daemon),
-        "shm-sysv": lambda: segment() | memory(daemon),
-        "mmap-file": lambda: files,
-        "mmap-anonymous": lambda: memory(daemon),
-        "process-vm": lambda: memory(daemon),
-        "memfd": lambda: memory(daemon),
-        "file": lambda: files,
-        "msgq-sysv": queue,
-        "msgq-posix": lambda: {"fs.mqueue.msgsize_max": own_settings("fs/mqueue/msgsize_max")[0]},
-    }[name]()
+        "LIMIT_PIPE": lambda: {"fs.pipe-max-size": setting("fs/pipe-max-size")},
+        "LIMIT_STREAM_SOCKET": lambda: {"net.core.wmem_max": setting("net/core/wmem_max")},
+        "LIMIT_DATAGRAM_SOCKET": longest_datagram,
+        "LIMIT_TCP": lambda: {"net.ipv4.tcp_wmem": setting("net/ipv4/tcp_wmem")},
+        "LIMIT_SHM_POSIX": lambda: {"free space of /dev/shm": free_bytes("/dev/shm")} | memory(daemon),
+        "LIMIT_SHM_SYSV": lambda: segment() | memory(daemon),
+        "LIMIT_RUNTIME_DIR": lambda: files,
+        "LIMIT_MEMORY": lambda: memory(daemon),
+        "LIMIT_MSGQ_SYSV": queue,
+        "LIMIT_MSGQ_POSIX": lambda: {"fs.mqueue.msgsize_max": own_settings("fs/mqueue/msgsize_max")[0]},
+    }[ROWS[name]["limit"]]()
 
 
 def moves(limit):
@@ -217,7 +210,7 @@ def capacity(unix, request):
     return row["capacity"]
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", ROWS)
 def test_the_limit_is_the_hosts(daemon, transport, capacity):
     shown = capacity["at_start"] or capacity["limit"]
     known = limits_of(daemon, transport)
@@ -257,7 +250,7 @@ def test_the_kernel_takes_the_longest_datagram_and_no_longer_one(transport, capa
         assert caught.value.errno in (errno.EMSGSIZE, errno.ENOBUFS)
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", ROWS)
 def test_a_byte_above_the_largest_message_is_refused(unix, transport, capacity):
     """The problem names the limit of the transport's row."""
     size, limit = capacity["largest_message"] + 1, capacity["limit"]
@@ -274,7 +267,7 @@ def test_a_byte_above_the_largest_message_is_refused(unix, transport, capacity):
         assert limit["raise"] in problem["detail"]
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", ROWS)
 def test_the_largest_message_is_admitted(daemon, unix, long_run, transport, capacity):
     """Behind one that runs, so that it never begins."""
     size = capacity["largest_message"]

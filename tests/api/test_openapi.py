@@ -7,6 +7,7 @@ import re
 import jsonschema
 import pytest
 from conftest import SOURCE
+from ipclabtest.transports import where
 from openapi_spec_validator import validate
 
 ROW = re.compile(r"\{METHOD_([A-Z]+),\s*\"([^\"]+)\"")
@@ -115,8 +116,8 @@ def test_every_axis_is_described(openapi):
         ("placement", None, None),
         ("message_size", ["stream", "pingpong"], None),
         ("call", ["syscall"], None),
-        ("direction", ["stream"], ["tcp"]),
-        ("wait", ["stream", "pingpong"], ["shm-posix", "shm-sysv", "mmap-file", "mmap-anonymous", "process-vm"]),
+        ("direction", ["stream"], where("has_direction")),
+        ("wait", ["stream", "pingpong"], where("has_wait")),
     ],
 )
 def test_an_axis_has_what_it_is_for(openapi, axis, workloads, transports):

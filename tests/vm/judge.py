@@ -3,12 +3,12 @@
 
 from collections import Counter
 
+from ipclabtest.transports import ROWS
 from lab import Lab, Look, Process, ids
 
 PAGE = 4096
-RINGS = ("shm-posix", "shm-sysv", "mmap-file", "mmap-anonymous")  # transports whose messages lie in memory of both
-# What carries messages, other than a buffer alone; process-vm's ring has the addresses of its buffers' slots.
-CARRIERS = {**dict.fromkeys(RINGS, {"ring"}), "process-vm": {"buffer", "ring"}}
+# What carries messages, other than a buffer alone; the ring of a peer's memory has the addresses of its buffers' slots.
+CARRIERS = {"CARRIER_RING": {"ring"}, "CARRIER_PEER": {"buffer", "ring"}}
 SHARED = ("ring", "semaphores")  # kinds of pages that both ends have mapped
 CACHE = "page_cache"  # of a file: it is not mapped, so that only its cgroup has it
 CHARGED_AT_ONCE = 64  # pages by which a CPU's share of memory.numa_stat may be late (MEMCG_CHARGE_BATCH)
@@ -139,7 +139,7 @@ def agree_but_for_charges(run: dict, look: Look) -> None:
         check_pages(agent, process, inherited)
     counts = [count for agent in run["agents"] for count in agent["proof"]["pages"]]
     kinds = {count["what"] for count in counts if count["total"] > 0 and count["nodes"] is not None}
-    carriers = CARRIERS.get(run["point"]["transport"], {"buffer"})
+    carriers = CARRIERS.get(ROWS[run["point"]["transport"]]["carrier"], {"buffer"})
     assert {"stack"} | carriers <= kinds and ("ring" in kinds) == ("ring" in carriers), counts
 
 
