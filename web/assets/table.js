@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A reader's operations on a table: sort by a column, hide columns, copy. The first two are stored in the address.
+// Tables, and a reader's operations on them: sort by a column, hide columns, copy. The first two are stored in the
+// address.
 
 import { chosen, choose } from './address.js';
 import { $, h, setText } from './dom.js';
@@ -11,6 +12,29 @@ const APART = ','; /* between the titles of the columns left out */
 const titleOf = (head) => head.firstChild?.textContent ?? '';
 const headsOf = (table) => [...table.tHead.rows[0].cells];
 const without = () => new Set((chosen(WITHOUT) ?? '').split(APART).filter(Boolean));
+
+/**
+ * A table in a region of its own, which scrolls. `heads` are titles or cells, `rows` are elements; `kind` is the class
+ * of the table ("cards": rows are drawn as cards on a narrow screen, each cell with its data-title).
+ */
+export const tableOf = (label, heads, rows, { id, kind = 'cards' } = {}) =>
+    h(
+        'div',
+        { class: 'table', id, tabindex: '0', role: 'region', 'aria-label': label },
+        h('table', { class: kind }, headOf(heads), h('tbody', {}, rows)),
+    );
+
+/** The head of a table, of titles or cells. */
+export const headOf = (heads) =>
+    h(
+        'thead',
+        {},
+        h(
+            'tr',
+            {},
+            heads.map((head) => (typeof head === 'string' ? h('th', { scope: 'col', text: head }) : head)),
+        ),
+    );
 
 /** {title, falling} of the address; null: the rows stand in the order of the points. */
 function order() {

@@ -12,6 +12,7 @@ import { nameOf } from '../home/list.js';
 import { markPath } from '../chart/marks.js';
 import { Panel } from '../chart/panel.js';
 import { extent, logMarks, spaced } from '../chart/scales.js';
+import { tableOf } from '../table.js';
 import { showError } from '../views.js';
 
 const LATER = 1000; /* experiments in a history, at most */
@@ -66,36 +67,18 @@ export async function showBaselines(main, left) {
 
 const experimentLink = (id, name) => h('a', { href: `#/experiments/${id}`, text: `${id}${name ? `, ${name}` : ''}` });
 
-function table(label, heads, rows) {
-    return h(
-        'div',
-        { class: 'table', tabindex: '0', role: 'region', 'aria-label': label },
-        h(
-            'table',
-            { class: 'cards' },
+const table = (label, heads, rows) =>
+    tableOf(
+        label,
+        heads,
+        rows.map((cells) =>
             h(
-                'thead',
+                'tr',
                 {},
-                h(
-                    'tr',
-                    {},
-                    heads.map((text) => h('th', { scope: 'col', text })),
-                ),
-            ),
-            h(
-                'tbody',
-                {},
-                rows.map((cells) =>
-                    h(
-                        'tr',
-                        {},
-                        cells.map((cell, at) => h('td', { class: 'wrap', data: { title: heads[at] } }, cell)),
-                    ),
-                ),
+                cells.map((cell, at) => h('td', { class: 'wrap', data: { title: heads[at] } }, cell)),
             ),
         ),
     );
-}
 
 /** What came after the baseline of that name, unless the view is `left` meanwhile. */
 export async function showHistory(main, left, name) {

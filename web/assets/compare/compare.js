@@ -11,6 +11,7 @@ import { nameOf, originOf } from '../home/list.js';
 import { serves } from '../routes.js';
 import { logMarks } from '../chart/scales.js';
 import { settingsLine } from '../settings.js';
+import { tableOf } from '../table.js';
 import { showFailure } from '../views.js';
 
 const CORRECTIONS = { holm: 'Holm', 'benjamini-hochberg': 'Benjamini and Hochberg' };
@@ -286,38 +287,21 @@ function environment(answer, measured) {
                   class: 'soft',
                   text: axis ? 'Nothing changed between the first run and the last.' : 'Nothing that is known differs.',
               })
-            : h(
-                  'div',
-                  { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Differences' },
-                  h(
-                      'table',
-                      { class: 'cards' },
+            : tableOf(
+                  'Differences',
+                  ['What', 'Baseline', 'Candidate'],
+                  all.map(({ key, baseline, candidate, unlike: matters }) =>
                       h(
-                          'thead',
+                          'tr',
                           {},
                           h(
-                              'tr',
-                              {},
-                              ['What', 'Baseline', 'Candidate'].map((text) => h('th', { scope: 'col', text })),
+                              'td',
+                              { data: { title: 'What' } },
+                              key.replaceAll('_', ' '),
+                              matters && h('span', { class: 'flag', text: 'matters' }),
                           ),
-                      ),
-                      h(
-                          'tbody',
-                          {},
-                          all.map(({ key, baseline, candidate, unlike: matters }) =>
-                              h(
-                                  'tr',
-                                  {},
-                                  h(
-                                      'td',
-                                      { data: { title: 'What' } },
-                                      key.replaceAll('_', ' '),
-                                      matters && h('span', { class: 'flag', text: 'matters' }),
-                                  ),
-                                  h('td', { class: 'wrap', data: { title: 'Baseline' }, text: valueWords(baseline) }),
-                                  h('td', { class: 'wrap', data: { title: 'Candidate' }, text: valueWords(candidate) }),
-                              ),
-                          ),
+                          h('td', { class: 'wrap', data: { title: 'Baseline' }, text: valueWords(baseline) }),
+                          h('td', { class: 'wrap', data: { title: 'Candidate' }, text: valueWords(candidate) }),
                       ),
                   ),
               ),

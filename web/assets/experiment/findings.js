@@ -8,6 +8,7 @@ import { fill, h } from '../dom.js';
 import { figure, integer, plural } from '../format.js';
 import { Published, publishedFigures } from './published.js';
 import { serves } from '../routes.js';
+import { tableOf } from '../table.js';
 
 const ROUTE = '/experiments/{id}/findings';
 const CONFIDENCE = { reduced: 'few, disturbed or unsteady runs' };
@@ -153,41 +154,24 @@ function studyTable(study, drawing) {
             h('span', { class: 'soft', text: `· beside the figures of ${study.source}` }),
         ),
         drawing,
-        h(
-            'div',
-            { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Questions of the study' },
-            h(
-                'table',
-                { class: 'cards' },
+        tableOf(
+            'Questions of the study',
+            ['Question', 'Here', 'Published'],
+            study.answers.map((answer) =>
                 h(
-                    'thead',
+                    'tr',
                     {},
+                    h('td', { class: 'wrap', data: { title: 'Question' }, text: answer.question }),
                     h(
-                        'tr',
-                        {},
-                        ['Question', 'Here', 'Published'].map((text) => h('th', { scope: 'col', text })),
+                        'td',
+                        { class: 'wrap', data: { title: 'Here' } },
+                        here(answer),
+                        CONFIDENCE[answer.confidence] && [
+                            ' ',
+                            h('span', { class: 'flag', text: CONFIDENCE[answer.confidence] }),
+                        ],
                     ),
-                ),
-                h(
-                    'tbody',
-                    {},
-                    study.answers.map((answer) =>
-                        h(
-                            'tr',
-                            {},
-                            h('td', { class: 'wrap', data: { title: 'Question' }, text: answer.question }),
-                            h(
-                                'td',
-                                { class: 'wrap', data: { title: 'Here' } },
-                                here(answer),
-                                CONFIDENCE[answer.confidence] && [
-                                    ' ',
-                                    h('span', { class: 'flag', text: CONFIDENCE[answer.confidence] }),
-                                ],
-                            ),
-                            h('td', { class: 'wrap', data: { title: 'Published' }, text: published(answer.published) }),
-                        ),
-                    ),
+                    h('td', { class: 'wrap', data: { title: 'Published' }, text: published(answer.published) }),
                 ),
             ),
         ),

@@ -11,6 +11,7 @@ import { ranges } from '../home/host.js';
 import { once } from '../machine.js';
 import { proofsOf } from './proof.js';
 import { flagLabel } from './results.js';
+import { headOf, tableOf } from '../table.js';
 
 const CHANGED = 'environment-changed:'; /* a flag, and what */
 
@@ -102,7 +103,6 @@ function inForce(agents) {
         const shown = value !== null ? words(name, value) : why ? absent(why) : (none ?? DASH);
         return h('td', { class: 'limit', data: { title: role } }, shown);
     };
-    const head = ['What', ...ends.map(({ role }) => role)].map((text) => h('th', { scope: 'col', text }));
     const row = (name) =>
         h('tr', {}, [
             h('th', { scope: 'row', text: name.replaceAll('_', ' ') }),
@@ -112,11 +112,7 @@ function inForce(agents) {
         'details',
         { id: 'run-effective' },
         h('summary', { text: 'What was in force at each end' }),
-        h(
-            'div',
-            { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'What was in force at each end' },
-            h('table', { class: 'cards' }, h('thead', {}, h('tr', {}, head)), h('tbody', {}, names.map(row))),
-        ),
+        tableOf('What was in force at each end', ['What', ...ends.map(({ role }) => role)], names.map(row)),
     );
 }
 
@@ -140,8 +136,7 @@ function probeRows(who, before, after) {
 }
 
 function probesInRows(rows) {
-    const head = ['Calibration probe', 'before', 'after'].map((text) => h('th', { scope: 'col', text }));
-    return h('table', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows));
+    return h('table', {}, headOf(['Calibration probe', 'before', 'after']), h('tbody', {}, rows));
 }
 
 /* Of threads 0. */
@@ -223,18 +218,13 @@ function environmentChanges({ environment: { before, after }, flags }, settings)
         const meanwhile = back.length ? `, but within the run ${back.join(', ')} changed and was put back` : '';
         return h('p', { class: 'soft', text: `It was the same before and after the run${meanwhile}.` });
     }
-    const head = ['What', 'before', 'after'].map((text) => h('th', { scope: 'col', text }));
     const row = (key) =>
         h('tr', {}, [
             h('th', { scope: 'row', text: key.replaceAll('_', ' ') }),
             h('td', { class: 'limit', data: { title: 'before' }, text: valueWords(first[key]) }),
             h('td', { class: 'limit', data: { title: 'after' }, text: valueWords(last[key]) }),
         ]);
-    return h(
-        'div',
-        { class: 'table', id: 'run-environment', tabindex: '0', role: 'region', 'aria-label': 'What changed' },
-        h('table', { class: 'cards' }, h('thead', {}, h('tr', {}, head)), h('tbody', {}, changed.map(row))),
-    );
+    return tableOf('What changed', ['What', 'before', 'after'], changed.map(row), { id: 'run-environment' });
 }
 
 /** [term, words] of the main figures of a run's result. */

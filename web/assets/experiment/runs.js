@@ -7,6 +7,7 @@ import { absent } from '../facts.js';
 import { duration, fieldTitle, fieldValue, integer, plural, reasonFor, throughput } from '../format.js';
 import { capital, flagLabel } from './results.js';
 import { showRun } from './run.js';
+import { tableOf } from '../table.js';
 
 const PAGE = 100;
 
@@ -175,34 +176,22 @@ export function skippedPanel(skipped) {
                 `Left out `,
                 h('span', { class: 'soft', text: `· ${plural(skipped.length, 'point')} that cannot be measured here` }),
             ),
-            h(
-                'div',
-                { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Points left out' },
-                h(
-                    'table',
-                    {},
+            tableOf(
+                'Points left out',
+                ['Point', 'Why'],
+                skipped.map(({ point, reason }) =>
                     h(
-                        'thead',
+                        'tr',
                         {},
-                        h('tr', {}, h('th', { scope: 'col', text: 'Point' }), h('th', { scope: 'col', text: 'Why' })),
-                    ),
-                    h(
-                        'tbody',
-                        {},
-                        skipped.map(({ point, reason }) =>
-                            h(
-                                'tr',
-                                {},
-                                h('td', {
-                                    text: Object.entries(point)
-                                        .map(([field, value]) => fieldValue(field, value))
-                                        .join(' · '),
-                                }),
-                                h('td', { class: 'wrap', text: reason }),
-                            ),
-                        ),
+                        h('td', {
+                            text: Object.entries(point)
+                                .map(([field, value]) => fieldValue(field, value))
+                                .join(' · '),
+                        }),
+                        h('td', { class: 'wrap', text: reason }),
                     ),
                 ),
+                { kind: null },
             ),
         ),
     );

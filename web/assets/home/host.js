@@ -8,6 +8,7 @@ import { decisionCard, nowPanel, placesPanel, presetsPanel } from './home.js';
 import { machineNow } from '../machine.js';
 import { quietPanel } from './quiet.js';
 import { status } from '../status.js';
+import { tableOf } from '../table.js';
 import { showFailure } from '../views.js';
 
 /** "2 CPUs, 1 NUMA node" */
@@ -185,39 +186,18 @@ export const isAvailable = (item) => item.available;
 export const whyNot = (item) => item.reason ?? 'not available on this host';
 
 function transportTable(items) {
-    const heads = [['Transport'], ['What it is'], ['Available'], ['Largest message', 'number'], ['Limited by']];
-    return h(
-        'div',
-        { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Transports' },
-        h(
-            'table',
-            { class: 'cards' },
+    const largest = h('th', { scope: 'col', class: 'number', text: 'Largest message' });
+    return tableOf(
+        'Transports',
+        ['Transport', 'What it is', 'Available', largest, 'Limited by'],
+        items.map((item) =>
             h(
-                'thead',
+                'tr',
                 {},
-                h(
-                    'tr',
-                    {},
-                    heads.map(([title, kind]) => h('th', { scope: 'col', class: kind, text: title })),
-                ),
-            ),
-            h(
-                'tbody',
-                {},
-                items.map((item) =>
-                    h(
-                        'tr',
-                        {},
-                        h('td', { data: { title: 'Transport' }, text: item.name }),
-                        h('td', { class: 'soft', data: { title: 'What it is' }, text: item.title ?? '' }),
-                        h(
-                            'td',
-                            { data: { title: 'Available' } },
-                            isAvailable(item) ? 'yes' : folded('no', whyNot(item)),
-                        ),
-                        capacityCells(item.capacity),
-                    ),
-                ),
+                h('td', { data: { title: 'Transport' }, text: item.name }),
+                h('td', { class: 'soft', data: { title: 'What it is' }, text: item.title ?? '' }),
+                h('td', { data: { title: 'Available' } }, isAvailable(item) ? 'yes' : folded('no', whyNot(item))),
+                capacityCells(item.capacity),
             ),
         ),
     );
