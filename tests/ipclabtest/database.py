@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A daemon's database, changed from outside. Its pages end in a checksum (store/database/pages.h), which Python's SQLite
-knows nothing of: what it writes into the log is sealed when the daemon moves it into the database, and what it writes
-into the database itself has to be sealed here."""
+"""A daemon's database, changed from outside. Its pages end in a checksum (store/database/pages.h), which Python's
+SQLite knows nothing of: what it writes into the log is sealed when the daemon moves it into the database, and what it
+writes into the database itself has to be sealed here."""
 
 import contextlib
 import sqlite3
