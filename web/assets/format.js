@@ -105,17 +105,15 @@ export function time(iso, now = new Date()) {
 
 export const fieldTitle = (field) => (field === 'message_size' ? 'message' : field.replaceAll('_', ' '));
 
-/** One field of a point: sizes with their unit, placements in words, other objects as JSON. */
+/** One field of a point or a spec: sizes with their unit, placements in words, other objects by their members. */
 export function fieldValue(field, value) {
     if (value === null || value === undefined) return DASH;
     if (field === 'message_size' || field === 'working_set') return size(value);
     if (value.kind) return [value.kind, ...requirements(value.require)].join(', ');
     if (isPlacementByHand(value)) return [placementWords(value), ...requirements(value.require)].join(', ');
-    if (SETTINGS.has(field)) return requirements(value).join(', ');
-    return typeof value === 'object' ? JSON.stringify(value) : String(value);
+    if (Array.isArray(value)) return JSON.stringify(value);
+    return typeof value === 'object' ? requirements(value).join(', ') : String(value);
 }
-
-const SETTINGS = new Set(['require', 'tune', 'transport_options', 'until', 'search']);
 
 /* The kernel's words that are no English, by fact. */
 const KERNEL_WORDS = {
