@@ -120,6 +120,15 @@ int service_runs(struct service *s, int64_t experiment_id, uint32_t from_positio
                     fail_at_run(s, experiment_id, from_position, error, r), from_position = record->position + 1);
 }
 
+int service_first_environment(struct service *s, int64_t experiment_id, uint32_t positions, char **ret,
+                              struct refusal *r) {
+        *ret = NULL;
+        int error = SERVICE_READ(s, r, NULL, 0, store_first_environment(store, experiment_id, positions, ret));
+        return error == 0 || error == -ENOENT
+                       ? 0
+                       : service_fail(s, r, error, "the environment of experiment", experiment_id);
+}
+
 int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct sample_record *sample), void *userdata,
                     struct refusal *r) {

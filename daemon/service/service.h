@@ -101,6 +101,11 @@ int service_experiments_end(struct service *s, const struct experiment_query *q,
 int service_runs(struct service *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
                  int (*visit)(void *userdata, const struct run_record *run), void *userdata, struct refusal *r);
 
+/* What the first run of an experiment that has an environment was made in, as stored, if one of the first `positions`
+ * has: malloc()ed; NULL: none has. */
+int service_first_environment(struct service *s, int64_t experiment_id, uint32_t positions, char **ret,
+                              struct refusal *r);
+
 /* Samples of an experiment (run_id 0) or of one run, by change, from after_change (0: all), `limit` at most. */
 int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct sample_record *sample), void *userdata,

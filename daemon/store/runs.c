@@ -145,6 +145,14 @@ int store_environment(struct store *s, int64_t experiment_id, bool last, char **
                                   DB_INT(experiment_id));
 }
 
+int store_first_environment(struct store *s, int64_t experiment_id, uint32_t positions, char **ret) {
+        int64_t run_id;
+        return db_get_text(s->db, &run_id, ret,
+                           "SELECT id, environment FROM runs WHERE experiment_id = ? AND position < ? "
+                           "AND environment IS NOT NULL ORDER BY position LIMIT 1",
+                           DB_INT(experiment_id), DB_INT(positions));
+}
+
 int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at) {
         _cleanup_free_ char *first = NULL, *last = NULL;
         int64_t at = 0;

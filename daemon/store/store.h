@@ -418,6 +418,8 @@ int store_rate_flags(struct store *s, int64_t experiment_id,
 /* The environment of an experiment's first done run in time, or of its last; malloc()ed. -ENOENT: none is done, or
  * there is no such experiment. */
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret);
+/* That of the first run by position, below `positions`, that has one, done or not. -ENOENT: none has. */
+int store_first_environment(struct store *s, int64_t experiment_id, uint32_t positions, char **ret);
 /* The done runs with flags environment-…: for each list of flags that there is, the first run by position that has it,
  * in that order. */
 struct changed_run {

@@ -182,6 +182,13 @@ int service_runs(struct service *s, int64_t experiment_id, uint32_t from, uint32
         return k < 0 ? k : 0;
 }
 
+int service_first_environment(struct service *s, int64_t experiment_id, uint32_t positions, char **ret,
+                              struct refusal *r) {
+        (void) s, (void) experiment_id, (void) positions, (void) r;
+        *ret = NULL;
+        return 0;
+}
+
 int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, int64_t after, uint32_t limit,
                     int (*visit)(void *userdata, const struct sample_record *sample), void *userdata,
                     struct refusal *r) {

@@ -160,6 +160,22 @@ static void test_runs_samples_changes(void) {
         CHECK_INT(service_run(h.service, 999, &record, &r), -ENOENT);
 }
 
+/* Of the first run by position that has one, whatever its state; none is looked for behind the limit. */
+static void test_first_environment(void) {
+        HARNESS h;
+        harness_start(&h);
+        struct refusal r = {0};
+        _cleanup_free_ char *none = NULL, *first = NULL;
+        bool created;
+        int64_t id;
+        CHECK_INT(SUBMIT(&h, "{\"repetitions\": 6}", NULL, &id, &created, &r), 0);
+        CHECK_INT(db_run_script(h.f.store->db, "UPDATE runs SET environment = 'e' || position WHERE position >= 2"), 0);
+        CHECK_INT(service_first_environment(h.service, id, 2, &none, &r), 0);
+        CHECK(!none);
+        CHECK_INT(service_first_environment(h.service, id, 3, &first, &r), 0);
+        CHECK_STRING(first, "e2");
+}
+
 static void check_read_without(const char *name, bool opened_before) {
         HARNESS h;
         harness_start(&h);
@@ -640,6 +656,7 @@ int main(void) {
         RUN(test_lists_are_paged);
         RUN(test_a_page_ends_by_its_bytes);
         RUN(test_runs_samples_changes);
+        RUN(test_first_environment);
         RUN(test_reads_without_a_file);
         RUN(test_results);
         RUN(test_figures_without_their_results);

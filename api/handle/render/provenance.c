@@ -23,35 +23,25 @@ void provenance_deinit(struct provenance *p) {
         *p = (struct provenance){0};
 }
 
-static int copy_string(const struct json *object, const char *key, char **ret) {
-        const struct json *member = object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
-        const char *s;
-        if (!member || json_as_string(member, &s) < 0)
+/* A string's copy; of anything else, none. */
+static int copy_string(const char *object, const char *key, char **ret) {
+        struct json_part part = {0};
+        if (!json_find_member(object, key, &part.text, &part.length))
                 return 0;
-        *ret = strdup(s);
-        return *ret ? 0 : -ENOMEM;
+        int k = json_part_string(&part, ret);
+        return k == -EINVAL ? 0 : k;
 }
 
-/* Takes the environment of the first run that has one, and ends the list there. */
-static int visit_environment(void *userdata, const struct run_record *run) {
-        struct provenance *p = userdata;
-        _cleanup_(json_freep) struct json *root = NULL;
-        int k = json_parse_stored(run->environment_json, &root);
-        if (k < 0 || !root)
+static int copy_environment(struct api *a, struct provenance *p, struct refusal *r) {
+        _cleanup_free_ char *environment = NULL;
+        const char *before;
+        size_t length;
+        int k = service_first_environment(a->service, p->experiment_id, RUNS_LOOKED_AT, &environment, r);
+        if (k < 0 || !environment || !json_find_member(environment, "before", &before, &length))
                 return k;
-        const struct json *before = json_type(root) == JSON_OBJECT ? json_get(root, "before") : NULL;
         if (!p->host)
                 k = copy_string(before, "hostname", &p->host);
-        if (k == 0)
-                k = copy_string(before, "kernel_release", &p->kernel);
-        return k < 0 ? k : 1;
-}
-
-/* The label of the host that a bundle came from. */
-static int copy_label(const char *imported_json, char **ret) {
-        _cleanup_(json_freep) struct json *root = NULL;
-        int k = json_parse_stored(imported_json, &root);
-        return k < 0 ? k : copy_string(root, "host", ret);
+        return k < 0 ? k : copy_string(before, "kernel_release", &p->kernel);
 }
 
 /* The name of a preset has nothing that JSON escapes. */
@@ -87,11 +77,12 @@ int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct p
         p.searched = json_find_member(e.merged_json ? e.merged_json : "{}", "search", &search, &length);
         p.name = util_steal(&e.name);
         p.version = util_steal(&e.version);
-        k = copy_label(e.imported_json, &p.host);
+        /* the label of the host that a bundle came from */
+        k = e.imported_json ? copy_string(e.imported_json, "host", &p.host) : 0;
         if (k >= 0 && columns)
                 k = point_columns_of(e.merged_json, &p.points);
         if (k >= 0)
-                k = service_runs(a->service, experiment_id, 0, RUNS_LOOKED_AT, visit_environment, &p, r);
+                k = copy_environment(a, &p, r);
         if (k < 0) {
                 provenance_deinit(&p);
                 return k;
