@@ -3,7 +3,8 @@
 /*
  * The service's reads of single records, lists and changes. A list is read a page at a time, each in a transaction of
  * its own, and visited when the connection has been given back: a client that takes its time over a long export holds
- * up neither the other readers nor the write-ahead log's checkpoint.
+ * up neither the other readers nor the write-ahead log's checkpoint. Runs alone are visited before that, without a copy
+ * of their texts.
  */
 
 #include "daemon/service/internal.h"
@@ -114,10 +115,39 @@ int service_experiments_end(struct service *s, const struct experiment_query *q,
         return 0;
 }
 
+struct run_visit {
+        int (*visit)(void *userdata, const struct run_record *run);
+        void *userdata;
+        uint32_t n, next; /* visited; the position behind them */
+        int result;       /* of the last visit */
+};
+
+static bool visit_run(void *userdata, const struct run_record *run) {
+        struct run_visit *v = userdata;
+        v->n++;
+        v->next = run->position + 1;
+        v->result = v->visit(v->userdata, run);
+        return v->result == 0;
+}
+
 int service_runs(struct service *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
                  int (*visit)(void *userdata, const struct run_record *run), void *userdata, struct refusal *r) {
-        VISIT_PAGES(run, limit, RECORDS_PER_PAGE, store_runs(store, experiment_id, from_position, some, &page, &n),
-                    fail_at_run(s, experiment_id, from_position, error, r), from_position = record->position + 1);
+        struct run_visit v = {.visit = visit, .userdata = userdata, .next = from_position};
+        for (uint32_t left = limit; left > 0; left -= v.n) {
+                uint32_t some = left < RECORDS_PER_PAGE ? left : RECORDS_PER_PAGE;
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                v.n = 0;
+                error = store_runs(reader->store, experiment_id, v.next, some, visit_run, &v);
+                service_reader_put(s, reader);
+                if (error < 0)
+                        return fail_at_run(s, experiment_id, v.next, error, r);
+                if (v.result != 0 || v.n == 0)
+                        return v.result;
+        }
+        return 0;
 }
 
 int service_first_environment(struct service *s, int64_t experiment_id, uint32_t positions, char **ret,

@@ -97,7 +97,8 @@ int service_experiments(struct service *s, const struct experiment_query *q,
 int service_experiments_end(struct service *s, const struct experiment_query *q, int64_t *ret_last, bool *ret_more,
                             struct refusal *r);
 
-/* Runs of an experiment by position, from `from_position` on. */
+/* Runs of an experiment by position, from `from_position` on. They are visited while the store is being read: `visit`
+ * neither waits nor calls the service. */
 int service_runs(struct service *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
                  int (*visit)(void *userdata, const struct run_record *run), void *userdata, struct refusal *r);
 

@@ -16,7 +16,14 @@
 
 /* Reading */
 
-int store_row_run(struct db_query *q, struct run_record *ret) {
+/* The text of a column: a copy of it, or SQLite's own. */
+typedef char *column_text(struct db_query *q, int column);
+
+static char *borrow_text(struct db_query *q, int column) {
+        return (char *) (uintptr_t) db_column_peek(q, column); /* nothing writes to it */
+}
+
+static int read_row(struct db_query *q, column_text *text, struct run_record *ret) {
         struct run_record run = {
                 .id = db_column_i64(q, 0),
                 .change = db_column_i64(q, 1),
@@ -26,19 +33,26 @@ int store_row_run(struct db_query *q, struct run_record *ret) {
                 .attempt = db_column_u32(q, 6),
                 .started_at = db_column_i64(q, 7),
                 .finished_at = db_column_i64(q, 8),
-                .error = db_column_text(q, 9),
-                .flags_json = db_column_text(q, 10),
-                .result_json = db_column_text(q, 11),
-                .agents_json = db_column_text(q, 12),
-                .environment_json = db_column_text(q, 13),
-                .point_json = db_column_text(q, 14),
+                .error = text(q, 9),
+                .flags_json = text(q, 10),
+                .result_json = text(q, 11),
+                .agents_json = text(q, 12),
+                .environment_json = text(q, 13),
+                .point_json = text(q, 14),
                 .block = db_column_u32(q, 15),
                 .rate = (uint64_t) db_column_i64(q, 16),
-                .probes_json = db_column_text(q, 17),
+                .probes_json = text(q, 17),
         };
         int r = store_row_state(q, 5, &run.state);
         if (r == 0)
                 r = q->error;
+        *ret = run;
+        return r;
+}
+
+int store_row_run(struct db_query *q, struct run_record *ret) {
+        struct run_record run;
+        int r = read_row(q, db_column_text, &run);
         if (r < 0) {
                 run_record_deinit(&run);
                 return r;
@@ -57,8 +71,6 @@ int store_run(struct store *s, int64_t id, struct run_record *ret) {
                 return r;
         return store_row_run(&q, ret);
 }
-
-STORE_LIST_FREE(store_runs_free, run_record)
 
 size_t store_run_bytes(const struct run_record *run) {
         const char *const texts[] = {run->point_json,  run->error,       run->flags_json,      run->agents_json,
@@ -171,10 +183,10 @@ int store_environments(struct store *s, int64_t experiment_id, char **ret_first,
         return 0;
 }
 
-int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
-               size_t *ret_n) {
-        struct run_record *items = NULL;
-        size_t n = 0, size = 0, bytes = 0;
+int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
+               bool (*visit)(void *userdata, const struct run_record *run), void *userdata) {
+        size_t bytes = 0;
+        bool on = true, any = false;
         _cleanup_transaction_ struct db_transaction t = {0};
         _cleanup_query_ struct db_query q = {0};
         int r = db_begin_read(s->db, &t);
@@ -185,18 +197,16 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
                               "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.experiment_id = ? "
                               "AND position >= ? ORDER BY position LIMIT ?",
                               DB_INT(experiment_id), DB_INT(from_position), DB_INT(limit));
-        while (r >= 0 && bytes < STORE_PAGE_BYTES && (r = store_next_row(&q, items, size, n)) > 0) {
-                r = store_row_run(&q, &items[n]);
-                if (r == 0)
-                        bytes += store_run_bytes(&items[n++]);
+        while (r >= 0 && on && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
+                struct run_record run;
+                r = read_row(&q, borrow_text, &run);
+                if (r < 0)
+                        break;
+                any = true;
+                bytes += store_run_bytes(&run);
+                on = visit(userdata, &run);
         }
-        if (r < 0 && !(r == -EBADMSG && n > 0)) {
-                store_runs_free(items, n);
-                return r;
-        }
-        *ret = items;
-        *ret_n = n;
-        return 0;
+        return r < 0 && !(r == -EBADMSG && any) ? r : 0;
 }
 
 static int read_next(struct store *s, int64_t run_id, struct run_record *ret_run,

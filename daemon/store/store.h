@@ -318,20 +318,21 @@ int store_run(struct store *s, int64_t id, struct run_record *ret);
 #define STORE_PAGE_BYTES (64u * 1024u)
 int store_experiments(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
-int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
-               size_t *ret_n);
 int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                   struct sample_record **ret, size_t *ret_n);
 /* The rate in each whole second of a run: messages per second of all its threads, at both ends together. Of a long run
  * or of many threads only the first seconds are read. *ret is malloc()ed; *ret_n 0: it has none, or is gone; *ret_rows
  * are the samples that they are made of. */
 int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n, size_t *ret_rows);
+/* A page of runs is visited instead, within its transaction, until `visit` returns false: a run has so much text that a
+ * copy of it counts. The record is the store's, lives for the call, and is not to be changed; *s is not to be used. */
+int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,
+               bool (*visit)(void *userdata, const struct run_record *run), void *userdata);
 void store_experiments_free(struct experiment_record *experiments, size_t n);
 /* Where a page of `limit` experiments ends, without reading their text: the last one's id, 0 when there is none; and
  * whether there are more below it. It ends above a damaged row, too, below which there are more. */
 int store_experiments_end(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                           int64_t *ret_last, bool *ret_more);
-void store_runs_free(struct run_record *runs, size_t n);
 void store_samples_free(struct sample_record *samples, size_t n);
 
 /* A point with the results of its runs, from which a row of /results is made. */

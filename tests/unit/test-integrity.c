@@ -12,6 +12,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/child.h"
 #include "tests/unit/damage.h"
+#include "tests/unit/listed-runs.h"
 #include "tests/unit/recorded.h"
 #include "tests/unit/store-fixture.h"
 
@@ -234,7 +235,7 @@ static void read_experiment(struct store *s, int64_t id, struct content *c) {
 static int put_runs(struct store *s, int64_t experiment, uint32_t *position, FILE *out) {
         struct run_record *runs = NULL;
         size_t n = 0;
-        int r = store_runs(s, experiment, *position, 1000, &runs, &n);
+        int r = listed_runs(s, experiment, *position, 1000, &runs, &n);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 char *one = text_of_run(&runs[i]);
                 fputs(one, out);
@@ -242,7 +243,7 @@ static int put_runs(struct store *s, int64_t experiment, uint32_t *position, FIL
                 *position = runs[i].position + 1;
         }
         if (r == 0)
-                store_runs_free(runs, n);
+                listed_runs_free(runs, n);
         return r < 0 ? r : n > 0;
 }
 

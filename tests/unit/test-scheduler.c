@@ -15,6 +15,7 @@
 #include "daemon/store/internal.h"
 #include "host-tree.h"
 #include "schema/util.h"
+#include "tests/unit/listed-runs.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -149,10 +150,10 @@ static void queue_is_worked_off(void) {
         CHECK_INT(submit(SPEC "}", &second), 0);
         CHECK(wait_state(first, STATE_DONE));
         CHECK(wait_state(second, STATE_DONE));
-        struct run_record *runs;
+        struct run_record *runs = NULL;
         struct sample_record *samples;
-        size_t n_runs, n_samples;
-        CHECK_INT(store_runs(store, first, 0, 10, &runs, &n_runs), 0);
+        size_t n_runs = 0, n_samples;
+        CHECK_INT(listed_runs(store, first, 0, 10, &runs, &n_runs), 0);
         CHECK_UINT(n_runs, 2);
         for (size_t i = 0; i < n_runs; i++) {
                 CHECK_INT(runs[i].state, STATE_DONE);
@@ -167,7 +168,7 @@ static void queue_is_worked_off(void) {
                 CHECK(samples[0].latency || samples[1].latency);
                 store_samples_free(samples, n_samples);
         }
-        store_runs_free(runs, n_runs);
+        listed_runs_free(runs, n_runs);
         loop_for(0.5);
         CHECK(iterations < 10); /* nothing to do: nothing done */
         end();
@@ -306,13 +307,13 @@ static void runs_that_fail_at_once_leave_others_their_turn(void) {
         (void) sd_event_source_disable_unref(source);
         (void) util_close(fd);
         CHECK(cancelled);
-        struct run_record *runs;
-        size_t n, failed = 0;
-        CHECK_INT(store_runs(store, canceller.id, 0, 1000, &runs, &n), 0);
+        struct run_record *runs = NULL;
+        size_t n = 0, failed = 0;
+        CHECK_INT(listed_runs(store, canceller.id, 0, 1000, &runs, &n), 0);
         for (size_t i = 0; i < n; i++)
                 failed += runs[i].state == STATE_FAILED;
         CHECK(failed > 0 && failed < 100);
-        store_runs_free(runs, n);
+        listed_runs_free(runs, n);
         end();
 }
 
@@ -365,12 +366,12 @@ static void stopping_interrupts_and_the_next_start_takes_up(void) {
         end();
         CHECK_INT(begin("nobody.nothing"), 0);
         CHECK(wait_state(id, STATE_DONE));
-        struct run_record *runs;
-        size_t n;
-        CHECK_INT(store_runs(store, id, 0, 1, &runs, &n), 0);
+        struct run_record *runs = NULL;
+        size_t n = 0;
+        CHECK_INT(listed_runs(store, id, 0, 1, &runs, &n), 0);
         CHECK_UINT(n, 1);
         CHECK_UINT(runs[0].attempt, 1); /* an attempt that was stopped does not count */
-        store_runs_free(runs, n);
+        listed_runs_free(runs, n);
         run_record_deinit(&run);
         scheduler_stop(scheduler);
         CHECK(stopped); /* idle: at once */
@@ -621,15 +622,15 @@ static void full_disk_is_sat_out(void) {
 static int leave_samples(int64_t id, size_t n) {
         static char agent[] = "receiver";
         struct sample_record batch[500];
-        struct run_record *runs;
-        size_t n_runs;
-        int r = store_runs(store, id, 0, 1, &runs, &n_runs);
+        struct run_record *runs = NULL;
+        size_t n_runs = 0;
+        int r = listed_runs(store, id, 0, 1, &runs, &n_runs);
         if (r < 0 || n_runs == 0)
                 return r < 0 ? r : -ENOENT;
         for (uint32_t i = 0; i < ELEMENTS(batch); i++)
                 batch[i] = (struct sample_record){
                         .experiment_id = id, .run_id = runs[0].id, .agent = agent, .second = i, .interval_ns = 1};
-        store_runs_free(runs, n_runs);
+        listed_runs_free(runs, n_runs);
         for (size_t done = 0; r == 0 && done < n; done += ELEMENTS(batch))
                 r = store_add_samples(store, batch, ELEMENTS(batch));
         return r;

@@ -6,6 +6,7 @@
 #include "schema/json/json.h"
 #include "tests/unit/check.h"
 #include "tests/unit/full-disk.h"
+#include "tests/unit/listed-runs.h"
 #include "tests/unit/service-harness.h"
 
 #include <errno.h>
@@ -76,17 +77,17 @@ static void test_seed_gives_the_order(void) {
         for (int k = 0; k < 2; k++) {
                 CHECK_INT(SUBMIT(&h, "{\"message_size\": [1,2,3,4,5,6,7,8], \"seed\": 4711}", NULL, &id, &created, &r),
                           0);
-                struct run_record *runs;
-                size_t n;
+                struct run_record *runs = NULL;
+                size_t n = 0;
                 struct store *reader;
                 CHECK_INT(store_open_beside(&reader, h.f.store), 0);
-                int error = store_runs(reader, id, 0, 100, &runs, &n);
+                int error = listed_runs(reader, id, 0, 100, &runs, &n);
                 store_close(reader);
                 CHECK_INT(error, 0);
                 CHECK_UINT(n, 8);
                 for (size_t i = 0; i < 8; i++)
                         sizes[k][i] = strtoll(strstr(runs[i].point_json, "message_size\":") + 14, NULL, 10);
-                store_runs_free(runs, n);
+                listed_runs_free(runs, n);
         }
         CHECK(memcmp(sizes[0], sizes[1], sizeof(sizes[0])) == 0);
         bool sorted = true;

@@ -7,6 +7,7 @@
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/full-disk.h"
+#include "tests/unit/listed-runs.h"
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
@@ -50,13 +51,13 @@ static void test_extend_one_that_is_done(void) {
                     e.started_at > 0 && e.change > change && e.queue_position == 1;
         experiment_record_deinit(&e);
         CHECK(good);
-        struct run_record *runs;
-        size_t n;
-        CHECK_INT(store_runs(f.store, id, 4, 10, &runs, &n), 0);
+        struct run_record *runs = NULL;
+        size_t n = 0;
+        CHECK_INT(listed_runs(f.store, id, 4, 10, &runs, &n), 0);
         good = n == 2 && runs[0].repetition == 3 && runs[0].block == 3 && runs[0].position == 4 &&
                runs[1].position == 5 && strstr(runs[0].point_json, "\"message_size\":2") &&
                strstr(runs[1].point_json, "\"message_size\":1,") && runs[0].change > change;
-        store_runs_free(runs, n);
+        listed_runs_free(runs, n);
         CHECK(good);
         CHECK_INT(run_all(&f, 0), 2);
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE);
@@ -121,13 +122,13 @@ static void test_retry_what_failed(void) {
         bool good = e.state == STATE_QUEUED && !e.error && e.runs_done == 2 && e.runs_failed == 0 && e.runs_total == 4;
         experiment_record_deinit(&e);
         CHECK(good);
-        struct run_record *runs;
-        size_t n;
-        CHECK_INT(store_runs(f.store, id, 0, 10, &runs, &n), 0);
+        struct run_record *runs = NULL;
+        size_t n = 0;
+        CHECK_INT(listed_runs(f.store, id, 0, 10, &runs, &n), 0);
         good = n == 4 && runs[0].state == STATE_DONE && runs[1].state == STATE_QUEUED && runs[1].attempt == 1 &&
                !runs[1].error && runs[1].started_at == 0 && runs[2].state == STATE_QUEUED &&
                runs[1].change != runs[2].change;
-        store_runs_free(runs, n);
+        listed_runs_free(runs, n);
         CHECK(good);
         CHECK_INT(run_all(&f, 0), 2);
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE);

@@ -10,6 +10,7 @@
 #include "schema/util.h"
 #include "tests/unit/campaign.h"
 #include "tests/unit/check.h"
+#include "tests/unit/listed-runs.h"
 #include "tests/unit/store-fixture.h"
 
 #include <poll.h>
@@ -127,9 +128,9 @@ static bool import_is_whole(struct store *s, int64_t id) {
         _cleanup_free_ uint8_t *file = fixture_bundle(s, id, &length);
         (void) snprintf(digest, sizeof(digest), "%" PRId64, id);
         if (store_find_bundle(s, digest, &found) < 0 || found != id || !file ||
-            store_runs(s, id, 0, 100, &runs, &n) < 0)
+            listed_runs(s, id, 0, 100, &runs, &n) < 0)
                 return false;
-        store_runs_free(runs, n);
+        listed_runs_free(runs, n);
         return n == 2 * FIXTURE_IMPORT_RUNS && length > 0 && file[length - 1] == 'b';
 }
 

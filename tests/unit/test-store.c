@@ -3,6 +3,7 @@
 #include "daemon/store/internal.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/listed-runs.h"
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
@@ -177,15 +178,15 @@ static void test_add_and_read(void) {
         experiment_record_deinit(&e);
         CHECK(good);
 
-        struct run_record *runs;
-        size_t n;
-        CHECK_INT(store_runs(f.store, id, 0, 100, &runs, &n), 0);
+        struct run_record *runs = NULL;
+        size_t n = 0;
+        CHECK_INT(listed_runs(f.store, id, 0, 100, &runs, &n), 0);
         good = n == 6;
         for (uint32_t i = 0; i < n; i++)
                 good = good && runs[i].position == i && runs[i].repetition == i / 3 + 1 && runs[i].attempt == 0 &&
                        runs[i].state == STATE_QUEUED && strcmp(runs[i].flags_json, "[]") == 0 && !runs[i].result_json;
         char *first = strdup(runs[0].point_json), *again = strdup(runs[3].point_json);
-        store_runs_free(runs, n);
+        listed_runs_free(runs, n);
         good = good && first && again && strcmp(first, again) == 0 && strstr(first, "\"message_size\":1,") != NULL;
         free(first);
         free(again);

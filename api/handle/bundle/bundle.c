@@ -22,7 +22,6 @@
 
 #define FORMAT 1u
 #define ROWS_AT_A_TIME 8u
-#define RUNS_AT_A_TIME 64u
 #define NAME_MAX_BYTES 40u           /* of an experiment's name, in that of a file */
 #define PORTION ((size_t) 256 << 10) /* of the JSON, which is compressed before it is sent */
 
@@ -125,21 +124,40 @@ static void put_histogram(struct json_writer *w, const struct histogram *h) {
         json_object_end(w);
 }
 
-static int visit_run(void *userdata, const struct run_record *run) {
-        struct pass *p = userdata;
+/* A run whose histogram is still to be read. */
+struct begun_run {
+        struct json_writer *w;
+        int64_t id; /* 0: there is no run */
+        uint32_t position;
+        bool has_result;
+};
+
+static int begin_run(void *userdata, const struct run_record *run) {
+        struct begun_run *b = userdata;
+        b->id = run->id;
+        b->position = run->position;
+        b->has_result = run->result_json != NULL;
+        json_object_begin(b->w);
+        render_run_members(b->w, run);
+        return 0;
+}
+
+/* The run at `next` or behind it, if there is one. */
+static int put_run(struct pass *p) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
+        struct begun_run run = {.w = &w};
+        int k = service_runs(p->of->service, p->of->id, p->next, 1, begin_run, &run, p->refusal);
+        if (k < 0 || run.id == 0)
+                return k;
         *p->latency = (struct histogram){0};
-        int k = run->result_json ? histograms_add_run(p->of->service, run->id, p->latency, p->refusal) : 0;
+        k = run.has_result ? histograms_add_run(p->of->service, run.id, p->latency, p->refusal) : 0;
         if (k < 0)
                 return k;
         begin_item(p);
-        json_object_begin(&w);
-        render_run_members(&w, run);
         put_histogram(&w, p->latency);
         json_object_end(&w);
-        k = put_fields(p->out, &w, bundle_run);
-        p->next = run->position + 1;
-        return k < 0 ? k : p->out->length >= FEED_PORTION;
+        p->next = run.position + 1;
+        return put_fields(p->out, &w, bundle_run);
 }
 
 static int put_topology(struct pass *p) {
@@ -163,7 +181,7 @@ static int put_items(struct pass *p) {
         bool begun = p->begun;
         int k = p->part == PART_ROWS
                         ? service_results(p->of->service, p->of->id, from, ROWS_AT_A_TIME, visit_row, p, p->refusal)
-                        : service_runs(p->of->service, p->of->id, from, RUNS_AT_A_TIME, visit_run, p, p->refusal);
+                        : put_run(p);
         if (k >= 0 && p->next == from && p->begun == begun)
                 next_part(p, p->part == PART_ROWS ? "],\"runs\":[" : "],\"topology\":");
         return k < 0 ? k : 0;
