@@ -15,6 +15,7 @@ struct feed {
         struct peer *peer; /* its own reference: the stream may outlive its connection */
         struct peer_turn turn;
         size_t cost; /* of what `out` holds */
+        size_t most; /* that a portion has taken before it was compressed */
         struct text out;
         struct gzip gzip;
         bool compressed;
@@ -48,9 +49,13 @@ static int portion_compress(struct feed *f) {
 }
 
 static int portion_make(struct feed *f, struct refusal *r) {
+        if (!f->source->waits) /* else it would be copied whenever it grows */
+                text_reserve(&f->out, f->most);
         int k = f->source->fill(f->userdata, &f->out, r);
         if (k >= 0 && f->out.error < 0)
                 k = f->out.error;
+        if (f->out.length + f->out.length / 8 > f->most) /* the next one may be a little longer */
+                f->most = f->out.length + f->out.length / 8;
         if (k < 0 && f->compressed) /* it is not compressed yet, and no part of what was sent */
                 text_deinit(&f->out);
         if (k < 0)

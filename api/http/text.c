@@ -17,6 +17,22 @@ void text_clear(struct text *t) {
         t->length = 0;
 }
 
+static bool resize(struct text *t, size_t size) {
+        char *data = realloc(t->data, size);
+        if (!data) {
+                t->error = -ENOMEM;
+                return false;
+        }
+        t->data = data;
+        t->size = size;
+        return true;
+}
+
+void text_reserve(struct text *t, size_t size) {
+        if (t->error >= 0 && size > t->size)
+                (void) resize(t, size);
+}
+
 static char *reserve(struct text *t, size_t more) {
         if (t->error < 0)
                 return NULL;
@@ -29,13 +45,8 @@ static char *reserve(struct text *t, size_t more) {
                 size_t size = t->size ? t->size : 1024;
                 while (size < wanted)
                         size = size > SIZE_MAX / 2 ? wanted : size * 2;
-                char *data = realloc(t->data, size);
-                if (!data) {
-                        t->error = -ENOMEM;
+                if (!resize(t, size))
                         return NULL;
-                }
-                t->data = data;
-                t->size = size;
         }
         return t->data + t->length;
 }

@@ -15,7 +15,8 @@ struct text {
 };
 
 void text_deinit(struct text *t);
-void text_clear(struct text *t); /* keeps the memory */
+void text_clear(struct text *t);                /* keeps the memory */
+void text_reserve(struct text *t, size_t size); /* allocates as much, if it has less */
 void text_append(struct text *t, const char *data, size_t length);
 void text_puts(struct text *t, const char *s);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
