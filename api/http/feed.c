@@ -68,6 +68,7 @@ static int portion_make(struct feed *f, struct refusal *r) {
                 text_deinit(&f->out);
         f->cost = peer_cost(f->out.size);
         peer_add(f->peer, PEER_BODY_BYTES, f->cost);
+        response_made(f->out.length);
         return 0;
 }
 

@@ -6,9 +6,19 @@
 #include "api/http/stream.h"
 #include "schema/util.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
+
+/* From here on malloc() takes a block from the system, and gives it back when it is freed; unless it finds room among
+ * blocks that were freed before, where the block's pages stay with the process, behind a small one that is in use. */
+#define LARGE ((size_t) 128 << 10)
+
+void response_made(size_t length) {
+        if (length >= LARGE)
+                (void) malloc_trim(0);
+}
 
 void response_reset(struct response *p) {
         pairs_deinit(&p->headers);

@@ -198,6 +198,7 @@ static int charge(const struct request *q, struct response *p, struct refusal *r
                 return k;
         p->peer = q->peer;
         p->cost = peer_cost(p->length);
+        response_made(p->length);
         return 0;
 }
 
