@@ -370,18 +370,25 @@ def test_agents_go_before_the_daemon_when_memory_is_short(daemon, long_run):
         assert score(pid) > score(daemon.process.pid)
 
 
-def test_http_runs_below_what_is_measured(own_daemon):
+@pytest.mark.parametrize("niceness", [-5, 0, 10, 17])
+def test_http_runs_below_what_is_measured(niceness):
+    """Agents have the daemon's own nice value, or 0."""
+
     def nice(thread):
         return int((thread / "stat").read_text().rpartition(")")[2].split()[16])
 
-    own_daemon.unix.get("/experiments")
-    own_daemon.tcp.get("/experiments")
-    tasks = Path(f"/proc/{own_daemon.process.pid}/task")
-    threads = {int(thread.name): nice(thread) for thread in tasks.iterdir()}
-    main = threads.pop(own_daemon.process.pid)
-    lower = [n for n in threads.values() if n > main]
-    # but for those that only look at the clock: the threads that end connections
-    assert len(lower) >= len(threads) - 2 and len(lower) >= 6, threads
+    daemon = Daemon(preexec=lambda: os.setpriority(os.PRIO_PROCESS, 0, niceness))
+    with contextlib.ExitStack() as stack:
+        stack.callback(daemon.remove)
+        daemon.unix.get("/experiments")
+        daemon.tcp.get("/experiments")
+        tasks = Path(f"/proc/{daemon.process.pid}/task")
+        threads = {int(thread.name): nice(thread) for thread in tasks.iterdir()}
+        main = threads.pop(daemon.process.pid)
+        assert main == niceness
+        lower = [n for n in threads.values() if n > max(main, 0)]
+        # but for those that only look at the clock: the threads that end connections
+        assert len(lower) >= len(threads) - 2 and len(lower) >= 6, threads
 
 
 def test_a_namespace_without_the_agents_user_takes_no_experiments(tmp_path):

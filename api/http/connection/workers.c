@@ -12,7 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define NICE 5
+#define NICE_STEPS 5
+#define NICE_LOWEST 19
 
 struct worker {
         struct workers *workers;
@@ -31,9 +32,12 @@ struct workers {
         struct worker threads[];
 };
 
-/* On Linux each thread has its own priority, and lowering it needs no privilege. */
+/* On Linux each thread has its own priority, and lowering it needs no privilege. Agents have the main thread's nice
+ * value, or 0 (agent/main.c). */
 void workers_lower_priority(void) {
-        (void) setpriority(PRIO_PROCESS, (id_t) gettid(), NICE);
+        int agents = getpriority(PRIO_PROCESS, (id_t) getpid()); /* cannot fail for the caller's own process */
+        int nice = (agents > 0 ? agents : 0) + NICE_STEPS;
+        (void) setpriority(PRIO_PROCESS, (id_t) gettid(), nice < NICE_LOWEST ? nice : NICE_LOWEST);
 }
 
 /* client NULL: of all. */
