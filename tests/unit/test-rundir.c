@@ -414,7 +414,8 @@ static bool fill(int at, unsigned files) {
         return true;
 }
 
-/* More than one portion; the caller is not delayed meanwhile, and a stop does not wait for all of it. */
+/* More than one portion; neither the caller nor the next start is delayed meanwhile, and a stop does not wait for all
+ * of it. */
 static void many_files_go_in_the_background(void) {
         struct rundir_root *root;
         char left[200] = "";
@@ -427,6 +428,14 @@ static void many_files_go_in_the_background(void) {
         CHECK(rundir_settle(root, SOON));
         CHECK_UINT(entries(runs), 0);
         CHECK_UINT(rundir_left(root, left, sizeof(left)), 0);
+        at = open_run(root, 8, (uid_t) -1);
+        CHECK(fill(at, 120000));
+        close(at);
+        rundir_root_free(root); /* as a killed daemon leaves it */
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        CHECK(!rundir_settle(root, 0)); /* the start has not waited */
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(entries(runs), 0);
         rundir_root_free(root);
 }
 
