@@ -459,7 +459,8 @@ int db_check_files(const struct db *db, const char **ret_path) {
 }
 
 /* Only the first read opens the log, by its name: the names are compared before it, as it would make a log where there
- * is none, and after it. */
+ * is none, and after it. The cache, in KiB, has room for the inner pages of the trees: what a reader goes through is
+ * larger than any cache, and 2 MiB, the default, would be filled by each of them and read again by none. */
 int db_open_beside(struct db **ret, const char *path, const struct db *writer) {
         _cleanup_(closep) struct db *db = NULL;
         int64_t tables;
@@ -469,7 +470,9 @@ int db_open_beside(struct db **ret, const char *path, const struct db *writer) {
         r = db_open(&db, path, writer->mode == DB_WRITER ? DB_READER : writer->mode);
         if (r == 0)
                 r = db_get_one(db, &tables, "SELECT count(*) FROM sqlite_schema");
-        int stale = check_first(writer, ELEMENTS(suffixes), NULL); /* the cause of any other error */
+        if (r == 0)
+                r = db_run_script(db, "PRAGMA cache_size = -512;"); /* it reads the schema, too */
+        int stale = check_first(writer, ELEMENTS(suffixes), NULL);  /* the cause of any other error */
         if (stale < 0 || r < 0)
                 return stale < 0 ? stale : r;
         db->beside = writer;
