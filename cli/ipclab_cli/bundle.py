@@ -570,9 +570,7 @@ def check_probes(where, run, others):
         raise first
     for habit, flag in {False: "machine_state_changed", None: "machine_state_unknown"}.items():
         if run["state"] == "done" and (habit in habits) != (flag in run["flags"]):
-            fault(
-                f"{where}/changes", f"a change that is not usual, and its flag {flag}, are there together or not"
-            )
+            fault(f"{where}/changes", f"a change that is not usual, and its flag {flag}, are there together or not")
 
 
 def check_latencies(where, result, counts, sum_ns):
