@@ -37,7 +37,8 @@ void response_vary(struct response *p, const char *name);
 void response_body(struct response *p, int status, const char *type, char *body, size_t length);
 /* Takes the writer's text over as application/json; the writer's error when it had one. */
 int response_json(struct response *p, int status, struct json_writer *w);
-/* Returns to the system what a body of so many bytes was made from, if it is large: call it after that was freed. */
+/* Returns the memory from which a body of `length` bytes was made to the system, if the body is large. The caller has
+ * freed that memory before. */
 void response_made(size_t length);
 const char *response_get_header(const struct response *p, const char *name);
 

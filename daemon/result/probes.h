@@ -89,7 +89,7 @@ struct probe_change {
         int what;     /* enum probe_kind or PROBE_SHARE */
         double ratio; /* of the later over the earlier one */
         enum probe_habit habit;
-        size_t known; /* by so many earlier sittings */
+        size_t known; /* the number of earlier sittings that `habit` rests on */
 };
 #define PROBE_CHANGES_MAX ((size_t) END_COUNT * (1 + PROBE_OTHERS_MAX) * PROBE_WHATS)
 

@@ -46,7 +46,7 @@ struct pairs {
 
 /* The pairs that the spec compares. 0; -EBADMSG: a point cannot be read, or there is no pair; -ENOMEM. */
 int until_find_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, struct pairs *ret);
-/* Compares them at the last of so many looks. 0 or -errno, as of compare_rows(). */
+/* Compares the pairs; `looks` is the number of looks, this one included. 0 or -errno, as compare_rows() returns it. */
 int until_compare_pairs(const struct spec *spec, uint32_t looks, struct pairs *p);
 void until_pairs_deinit(struct pairs *p);
 /* What is compared, and the pairs; p NULL: before the first look. It sorts them. */
